@@ -1,0 +1,3 @@
+//! The `scantling` command.
+
+fn main() {}

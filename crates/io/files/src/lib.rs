@@ -1,0 +1,1 @@
+//! Bounded reading of folders from disk.
