@@ -1,0 +1,3 @@
+//! Codes SCN03xx: whether one name means one image, between releases and on nodes.
+
+table! {}
