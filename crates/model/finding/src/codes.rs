@@ -37,9 +37,17 @@ pub mod identity;
 pub mod input;
 pub mod publication;
 pub mod references;
+pub mod release;
 
-const TABLES: [&[CodeInfo]; 6] =
-    [references::TABLE, publication::TABLE, identity::TABLE, fallbacks::TABLE, contents::TABLE, input::TABLE];
+const TABLES: [&[CodeInfo]; 7] = [
+    references::TABLE,
+    publication::TABLE,
+    identity::TABLE,
+    fallbacks::TABLE,
+    contents::TABLE,
+    input::TABLE,
+    release::TABLE,
+];
 
 const COUNT: usize = {
     let mut count = 0;

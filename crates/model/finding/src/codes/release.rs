@@ -1,0 +1,40 @@
+//! Codes SCN07xx: the release itself, its own file and its objects.
+
+table! {
+    BAD_RELEASE_FILE = "SCN0701", Error,
+        "release file that cannot be used",
+        "the release file does not say what Scantling needs to know, or says it in a way that has no meaning",
+        "correct the field at the place named";
+    NOT_AN_OBJECT = "SCN0702", Error,
+        "document that is not a Kubernetes object",
+        "every document among a release's manifests is applied, and this one has no apiVersion, kind or name to apply it by",
+        "complete it, or move the file out of the manifests";
+    OBJECT_TWICE = "SCN0703", Error,
+        "object defined twice",
+        "whichever is applied last wins, and which one that is depends on the order of files",
+        "keep one of the two";
+    NAMESPACE_MISSING = "SCN0704", Error,
+        "namespaced object without a namespace",
+        "without a namespace the object goes wherever the client's settings point to",
+        "write metadata.namespace, or `namespace:` in release.yaml";
+    UNKNOWN_KIND = "SCN0705", Warning,
+        "kind that is not known",
+        "neither Kubernetes nor OpenShift nor a definition in this release says what this kind looks like, so that it is taken as namespaced",
+        "add the CustomResourceDefinition to the release, or write metadata.namespace";
+    EMPTY_DEFAULT = "SCN0706", Error,
+        "variable that becomes empty when it is not set",
+        "the text is meant to be filled from outside and silently becomes nothing when that is forgotten",
+        "write the value, or declare it under `substitutions:`";
+    SUBSTITUTION_UNUSED = "SCN0707", Warning,
+        "substitution that fills nothing",
+        "no manifest holds the placeholder, so that the value reaches nobody",
+        "correct the placeholder, or remove the substitution";
+    NOT_A_SUCCESSOR = "SCN0708", Error,
+        "release that may not follow the other",
+        "the release lists under `follows:` what it was made to upgrade from, and this one is not among them",
+        "upgrade through a release in between, or add it to `follows:` after testing it";
+    FILE_MISSING = "SCN0709", Error,
+        "release file names a path that is not there",
+        "what the path was meant to bring into the release is not in it",
+        "correct the path, or add the file";
+}
