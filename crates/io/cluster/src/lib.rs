@@ -1,1 +1,24 @@
-//! `scantling-cluster`.
+//! A Kubernetes cluster, real or in process: one client, whole objects, typed errors.
+//!
+//! ```text
+//!  kube::Client over any tower service (stack: retries with seeded jitter)
+//!        │
+//!     Cluster ── served()  which kinds there are
+//!        │    ── get, list reads of whole objects
+//!        └────── write()   every change, one request each
+//! ```
+//!
+//! Nothing here knows what a release is, and nothing asks whether the cluster is a real one.
+
+mod call;
+mod clock;
+mod cluster;
+mod error;
+mod served;
+mod stack;
+
+pub use clock::Clock;
+pub use cluster::{Cluster, MANAGER, Write, Written};
+pub use error::{ClusterError, FieldConflict};
+pub use served::{Resource, Served};
+pub use stack::{Jitter, stack};

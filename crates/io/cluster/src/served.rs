@@ -1,0 +1,174 @@
+//! Which kinds the server serves, and under which paths.
+
+use std::collections::BTreeMap;
+
+use http::Method;
+use scantling_api::{GroupVersionKind, ObjectKey};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::call::{Payload, call, encode};
+use crate::error::ClusterError;
+
+/// One kind as the server serves it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Resource {
+    /// Group, version and kind.
+    pub gvk: GroupVersionKind,
+    /// The name in paths, `configmaps`.
+    pub plural: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// The verbs that the server offers, `list`, `watch`, `patch`, …
+    pub verbs: Vec<String>,
+}
+
+impl Resource {
+    /// The path of the collection, in one namespace or over all.
+    pub(crate) fn collection(&self, namespace: Option<&str>) -> String {
+        let base = if self.gvk.group.is_empty() {
+            format!("/api/{}", encode(&self.gvk.version))
+        } else {
+            format!("/apis/{}/{}", encode(&self.gvk.group), encode(&self.gvk.version))
+        };
+        match namespace {
+            Some(namespace) if self.namespaced => {
+                format!("{base}/namespaces/{}/{}", encode(namespace), encode(&self.plural))
+            }
+            _ => format!("{base}/{}", encode(&self.plural)),
+        }
+    }
+
+    /// The path of one object.
+    pub(crate) fn item(&self, namespace: Option<&str>, name: &str) -> String {
+        format!("{}/{}", self.collection(namespace), encode(name))
+    }
+
+    /// The key of an object of this kind.
+    pub fn key(&self, namespace: Option<&str>, name: &str) -> ObjectKey {
+        ObjectKey {
+            group: self.gvk.group.clone(),
+            kind: self.gvk.kind.clone(),
+            namespace: namespace.filter(|_| self.namespaced).map(ToOwned::to_owned),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Whether the server offers a verb for this kind.
+    pub fn offers(&self, verb: &str) -> bool {
+        self.verbs.iter().any(|v| v == verb)
+    }
+}
+
+/// Every kind that the server served when it was asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Served {
+    /// In the server's order of preference for each (group, kind).
+    kinds: BTreeMap<(String, String), Vec<Resource>>,
+}
+
+impl Served {
+    /// Asks the server (`/api`, `/apis` and one request for each group and version).
+    pub(crate) async fn ask(client: &kube::Client) -> Result<Self, ClusterError> {
+        let mut served = Self::default();
+        let (_, core) = call(client, Method::GET, "/api", Payload::Nothing, "discover the core API").await?;
+        for version in strings(core.get("versions")) {
+            served.add(client, "", &version).await?;
+        }
+        let (_, groups) = call(client, Method::GET, "/apis", Payload::Nothing, "discover API groups").await?;
+        for group in groups.get("groups").and_then(Value::as_array).into_iter().flatten() {
+            let name = text(group, "name");
+            // The preferred version first, then the others in the server's order.
+            let mut versions: Vec<String> = group
+                .get("versions")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .map(|v| text(v, "version"))
+                .collect();
+            if let Some(preferred) = group.get("preferredVersion").map(|v| text(v, "version")) {
+                versions.sort_by_key(|v| *v != preferred);
+            }
+            for version in versions {
+                served.add(client, &name, &version).await?;
+            }
+        }
+        Ok(served)
+    }
+
+    async fn add(&mut self, client: &kube::Client, group: &str, version: &str) -> Result<(), ClusterError> {
+        let path = if group.is_empty() {
+            format!("/api/{}", encode(version))
+        } else {
+            format!("/apis/{}/{}", encode(group), encode(version))
+        };
+        let list = match call(client, Method::GET, &path, Payload::Nothing, &format!("discover {path}")).await
+        {
+            Ok((_, list)) => list,
+            // An aggregated API whose server is away must not hide all the others (kubectl does the same), and a
+            // group can vanish between the two requests.
+            Err(ClusterError::NotFound { .. } | ClusterError::Status { .. }) => return Ok(()),
+            Err(other) => return Err(other),
+        };
+        for entry in list.get("resources").and_then(Value::as_array).into_iter().flatten() {
+            let plural = text(entry, "name");
+            if plural.is_empty() || plural.contains('/') {
+                continue;
+            }
+            let kind = text(entry, "kind");
+            let resource = Resource {
+                gvk: GroupVersionKind {
+                    group: group.to_owned(),
+                    version: version.to_owned(),
+                    kind: kind.clone(),
+                },
+                plural,
+                namespaced: entry.get("namespaced").and_then(Value::as_bool).unwrap_or(false),
+                verbs: strings(entry.get("verbs")),
+            };
+            self.kinds.entry((group.to_owned(), kind)).or_default().push(resource);
+        }
+        Ok(())
+    }
+
+    /// The exact version of a kind.
+    pub fn by_gvk(&self, gvk: &GroupVersionKind) -> Option<&Resource> {
+        self.by_kind_all(&gvk.group, &gvk.kind).iter().find(|r| r.gvk.version == gvk.version)
+    }
+
+    /// The preferred version of a kind.
+    pub fn by_kind(&self, group: &str, kind: &str) -> Option<&Resource> {
+        self.by_kind_all(group, kind).first()
+    }
+
+    fn by_kind_all(&self, group: &str, kind: &str) -> &[Resource] {
+        self.kinds.get(&(group.to_owned(), kind.to_owned())).map_or(&[], Vec::as_slice)
+    }
+
+    /// The kind of an object as written in its `apiVersion` and `kind`.
+    pub fn of(&self, object: &Value) -> Result<&Resource, ClusterError> {
+        let api_version = text(object, "apiVersion");
+        let kind = text(object, "kind");
+        let gvk = GroupVersionKind::from_api_version(&api_version, &kind);
+        self.by_gvk(&gvk).ok_or_else(|| ClusterError::NotServed { what: format!("{api_version} {kind}") })
+    }
+
+    /// The preferred version of every kind, ordered by group and kind.
+    pub fn iter(&self) -> impl Iterator<Item = &Resource> {
+        self.kinds.values().filter_map(|versions| versions.first())
+    }
+}
+
+fn text(value: &Value, field: &str) -> String {
+    value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn strings(value: Option<&Value>) -> Vec<String> {
+    value
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .map(ToOwned::to_owned)
+        .collect()
+}
