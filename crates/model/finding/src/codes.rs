@@ -38,8 +38,9 @@ pub mod input;
 pub mod publication;
 pub mod references;
 pub mod release;
+pub mod run;
 
-const TABLES: [&[CodeInfo]; 7] = [
+const TABLES: [&[CodeInfo]; 8] = [
     references::TABLE,
     publication::TABLE,
     identity::TABLE,
@@ -47,6 +48,7 @@ const TABLES: [&[CodeInfo]; 7] = [
     contents::TABLE,
     input::TABLE,
     release::TABLE,
+    run::TABLE,
 ];
 
 const COUNT: usize = {
