@@ -147,7 +147,9 @@ impl Gate {
     pub(crate) fn knows(&self, credentials: &Credentials) -> bool {
         self.rules.values().any(|access| match access {
             Access::Anonymous => false,
-            Access::Basic { accounts } | Access::Token { accounts, .. } => credentials.account(accounts).is_some(),
+            Access::Basic { accounts } | Access::Token { accounts, .. } => {
+                credentials.account(accounts).is_some()
+            }
         })
     }
 
@@ -202,7 +204,8 @@ impl Gate {
             .and_then(|value| value.to_str().ok())
             .and_then(|value| scheme(value, "bearer"))
             .ok_or_else(|| challenge(None))?;
-        let grant = Key { host, epoch: self.epoch }.read(token).ok_or_else(|| challenge(Some("invalid_token")))?;
+        let grant =
+            Key { host, epoch: self.epoch }.read(token).ok_or_else(|| challenge(Some("invalid_token")))?;
         let allowed = match target {
             Target::Base => true,
             Target::Catalog => grant.catalog,

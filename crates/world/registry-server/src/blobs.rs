@@ -11,10 +11,17 @@ const OCTETS: &str = "application/octet-stream";
 
 /// Answers `GET` and `HEAD`, with one byte range if asked. Several ranges in one request are answered with the whole blob, which HTTP
 /// allows and clients must cope with.
-pub(crate) fn get(repository: &Repository, digest: &Digest, headers: &HeaderMap) -> Result<Response<Bytes>, Refusal> {
+pub(crate) fn get(
+    repository: &Repository,
+    digest: &Digest,
+    headers: &HeaderMap,
+) -> Result<Response<Bytes>, Refusal> {
     let blob = repository.blobs.get(digest).ok_or_else(|| unknown(digest))?;
     let size = blob.len();
-    let range = headers.get(header::RANGE).and_then(|value| value.to_str().ok()).map(|value| ByteRange::parse(value, size));
+    let range = headers
+        .get(header::RANGE)
+        .and_then(|value| value.to_str().ok())
+        .map(|value| ByteRange::parse(value, size));
     let answer = match range {
         None | Some(ByteRange::Ignored) => Answer::new(StatusCode::OK).body(OCTETS, blob.clone()),
         Some(ByteRange::Part { first, end }) => Answer::new(StatusCode::PARTIAL_CONTENT)

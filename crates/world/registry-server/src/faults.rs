@@ -167,16 +167,18 @@ impl Requests {
             && is(&self.method, Some(method.as_str()))
             && self.reference.as_ref().is_none_or(|wanted| reference.as_ref() == Some(wanted))
             && self.subject.is_none_or(|wanted| wanted == subject(route))
-            && self.repository.as_deref().is_none_or(|prefix| {
-                route.repository().is_some_and(|name| is_below(name, prefix))
-            })
+            && self
+                .repository
+                .as_deref()
+                .is_none_or(|prefix| route.repository().is_some_and(|name| is_below(name, prefix)))
     }
 }
 
 /// Is `name` the repository `prefix` or one below it, by whole components? The empty prefix holds everything.
 pub(crate) fn is_below(name: &str, prefix: &str) -> bool {
     let prefix = prefix.trim_end_matches('/');
-    prefix.is_empty() || name.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    prefix.is_empty()
+        || name.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn subject(route: &Route) -> Subject {
@@ -209,7 +211,8 @@ pub(crate) fn instead(effect: &Effect, host: &str, route: &Route) -> Option<Resp
             Some(refusal.into_response())
         }
         Effect::Missing => {
-            let refusal = Refusal::new(unknown(route), "unknown to this registry").status(StatusCode::NOT_FOUND);
+            let refusal =
+                Refusal::new(unknown(route), "unknown to this registry").status(StatusCode::NOT_FOUND);
             Some(refusal.into_response())
         }
         Effect::Outage => {

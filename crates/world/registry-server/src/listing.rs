@@ -13,7 +13,11 @@ use crate::server::Host;
 const PAGE: usize = 1_000;
 
 /// Answers `/v2/NAME/tags/list`.
-pub(crate) fn tags(repository: &Repository, name: &str, request: &Request<Bytes>) -> Result<Response<Bytes>, Refusal> {
+pub(crate) fn tags(
+    repository: &Repository,
+    name: &str,
+    request: &Request<Bytes>,
+) -> Result<Response<Bytes>, Refusal> {
     let page = Page::of(repository.tags.keys().map(String::as_str), request)?;
     Ok(page.answer(&format!("/v2/{name}/tags/list"), &json!({"name": name, "tags": page.items})))
 }
@@ -41,7 +45,10 @@ impl<'a> Page<'a> {
             match key.as_ref() {
                 "n" => {
                     let n: usize = value.parse().map_err(|_| {
-                        Refusal::new(Code::PaginationInvalid, format!("n={value:?} is not a number of entries"))
+                        Refusal::new(
+                            Code::PaginationInvalid,
+                            format!("n={value:?} is not a number of entries"),
+                        )
                     })?;
                     size = n.min(PAGE);
                 }

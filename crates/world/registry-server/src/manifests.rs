@@ -29,7 +29,9 @@ pub(crate) fn get(
             .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
-            .any(|item| item.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type)))
+            .any(|item| {
+                item.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(media_type))
+            })
     };
     let media_type = manifest.media_type.as_str();
     let refused = |what: &str| {
@@ -69,9 +71,9 @@ fn find<'a>(repository: &'a Repository, selector: &Selector) -> Result<(&'a Dige
         Selector::Tag(tag) => (repository.tags.get(tag), tag.clone()),
         Selector::Digest(digest) => (Some(digest), digest.to_string()),
     };
-    digest
-        .and_then(|digest| repository.manifests.get_key_value(digest))
-        .ok_or_else(|| Refusal::new(Code::ManifestUnknown, format!("manifest {text} is not known to this registry")))
+    digest.and_then(|digest| repository.manifests.get_key_value(digest)).ok_or_else(|| {
+        Refusal::new(Code::ManifestUnknown, format!("manifest {text} is not known to this registry"))
+    })
 }
 
 /// Answers `PUT`: a manifest is stored once everything that it names is here.
@@ -97,19 +99,29 @@ pub(crate) fn put(
         let text = format!("the Content-Type {media_type:?} is not that of a manifest");
         return Err(Refusal::new(Code::ManifestInvalid, text));
     }
-    let digest = Digest::of(bytes);
-    if let Selector::Digest(wanted) = selector
-        && *wanted != digest
-    {
-        return Err(Refusal::new(Code::DigestInvalid, format!("the content has digest {digest}, not {wanted}")));
-    }
+    let digest = match selector {
+        Selector::Tag(_) => Digest::of(bytes),
+        Selector::Digest(wanted) if wanted.verifies(bytes) => wanted.clone(),
+        Selector::Digest(wanted) => {
+            let text = format!("the content does not have the digest {wanted}");
+            return Err(Refusal::new(Code::DigestInvalid, text));
+        }
+    };
     let facts = ManifestFacts::parse(media_type, bytes)
         .map_err(|reason| Refusal::new(Code::ManifestInvalid, reason))?;
     if let Some(missing) = facts.blobs.iter().find(|blob| !repository.blobs.contains_key(*blob)) {
-        return Err(Refusal::new(Code::ManifestBlobUnknown, format!("blob {missing} is not in this repository")));
+        return Err(Refusal::new(
+            Code::ManifestBlobUnknown,
+            format!("blob {missing} is not in this repository"),
+        ));
     }
-    if let Some((missing, _)) = facts.manifests.iter().find(|(child, _)| !repository.manifests.contains_key(child)) {
-        return Err(Refusal::new(Code::ManifestBlobUnknown, format!("manifest {missing} is not in this repository")));
+    if let Some((missing, _)) =
+        facts.manifests.iter().find(|(child, _)| !repository.manifests.contains_key(child))
+    {
+        return Err(Refusal::new(
+            Code::ManifestBlobUnknown,
+            format!("manifest {missing} is not in this repository"),
+        ));
     }
     if let Selector::Tag(tag) = selector {
         if !repository.tags.contains_key(tag) && repository.tags.len() >= MAX_TAGS {

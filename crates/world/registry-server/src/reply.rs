@@ -8,7 +8,6 @@ use serde_json::json;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
     BlobUnknown,
-    BlobUploadInvalid,
     BlobUploadUnknown,
     Denied,
     DigestInvalid,
@@ -31,7 +30,6 @@ impl Code {
     fn text(self) -> &'static str {
         match self {
             Self::BlobUnknown => "BLOB_UNKNOWN",
-            Self::BlobUploadInvalid => "BLOB_UPLOAD_INVALID",
             Self::BlobUploadUnknown => "BLOB_UPLOAD_UNKNOWN",
             Self::Denied => "DENIED",
             Self::DigestInvalid => "DIGEST_INVALID",
@@ -56,8 +54,7 @@ impl Code {
             Self::BlobUnknown | Self::BlobUploadUnknown | Self::ManifestUnknown | Self::NameUnknown => {
                 StatusCode::NOT_FOUND
             }
-            Self::BlobUploadInvalid
-            | Self::DigestInvalid
+            Self::DigestInvalid
             | Self::ManifestBlobUnknown
             | Self::ManifestInvalid
             | Self::NameInvalid

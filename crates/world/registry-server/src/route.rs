@@ -138,9 +138,9 @@ fn is_component(component: &str) -> bool {
     if !alphanumeric(*first) || !alphanumeric(*last) {
         return false;
     }
-    bytes
-        .split(|b| alphanumeric(*b))
-        .all(|separator| matches!(separator, b"" | b"." | b"_" | b"__") || separator.iter().all(|b| *b == b'-'))
+    bytes.split(|b| alphanumeric(*b)).all(|separator| {
+        matches!(separator, b"" | b"." | b"_" | b"__") || separator.iter().all(|b| *b == b'-')
+    })
 }
 
 /// Is this a tag by the specification's grammar?
@@ -171,7 +171,10 @@ mod tests {
             ("/v2/tags/list/tags/list", Ok(Route::Tags { name: name("tags/list") })),
             (
                 "/v2/manifests/manifests/manifests/v1",
-                Ok(Route::Manifest { name: name("manifests/manifests"), selector: Selector::Tag(name("v1")) }),
+                Ok(Route::Manifest {
+                    name: name("manifests/manifests"),
+                    selector: Selector::Tag(name("v1")),
+                }),
             ),
             (
                 &format!("/v2/a/b/manifests/{D}"),

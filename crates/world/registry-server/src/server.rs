@@ -78,7 +78,10 @@ impl RegistryServer {
 
     /// Takes away a tag, or by digest a manifest (with its tags) or a blob. Says whether there was one.
     pub fn remove(&mut self, host: &str, repository: &str, tag_or_digest: &str) -> bool {
-        self.host_mut(host).repositories.get_mut(repository).is_some_and(|stored| stored.remove(tag_or_digest))
+        self.host_mut(host)
+            .repositories
+            .get_mut(repository)
+            .is_some_and(|stored| stored.remove(tag_or_digest))
     }
 
     /// Sets the rule for the repositories below a prefix of whole components; the empty prefix is the host's default.
@@ -170,7 +173,12 @@ impl RegistryServer {
 }
 
 impl Host {
-    fn serve(&mut self, name: &str, route: &Route, request: &Request<Bytes>) -> Result<Response<Bytes>, Refusal> {
+    fn serve(
+        &mut self,
+        name: &str,
+        route: &Route,
+        request: &Request<Bytes>,
+    ) -> Result<Response<Bytes>, Refusal> {
         let headers = request.headers();
         let target = match route {
             Route::Token => return token::serve(&self.gate, name, request),
@@ -213,7 +221,10 @@ impl Host {
     /// The repository, made if it is not there.
     pub(crate) fn created(&mut self, name: &str) -> Result<&mut Repository, Refusal> {
         if !self.repositories.contains_key(name) && self.repositories.len() >= MAX_REPOSITORIES {
-            return Err(Refusal::new(Code::Denied, format!("this host has {MAX_REPOSITORIES} repositories already")));
+            return Err(Refusal::new(
+                Code::Denied,
+                format!("this host has {MAX_REPOSITORIES} repositories already"),
+            ));
         }
         Ok(self.repositories.entry(name.to_owned()).or_default())
     }
@@ -246,9 +257,8 @@ fn no_method(method: &Method) -> Refusal {
 
 fn no_route(reason: NoRoute) -> Refusal {
     match reason {
-        NoRoute::Unknown => {
-            Refusal::new(Code::Unsupported, "no such path in the distribution API").status(StatusCode::NOT_FOUND)
-        }
+        NoRoute::Unknown => Refusal::new(Code::Unsupported, "no such path in the distribution API")
+            .status(StatusCode::NOT_FOUND),
         NoRoute::Name(name) => Refusal::new(Code::NameInvalid, format!("invalid repository name {name:?}")),
         NoRoute::Digest(text) => Refusal::new(Code::DigestInvalid, format!("invalid digest {text:?}")),
         NoRoute::Reference(text) => Refusal::new(Code::TagInvalid, format!("invalid tag {text:?}")),

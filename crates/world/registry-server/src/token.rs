@@ -123,7 +123,8 @@ fn add(gate: &Gate, credentials: Option<&Credentials>, scope: &str, grant: &mut 
         };
         return;
     }
-    let Some((name, actions)) = scope.strip_prefix("repository:").and_then(|rest| rest.rsplit_once(':')) else {
+    let Some((name, actions)) = scope.strip_prefix("repository:").and_then(|rest| rest.rsplit_once(':'))
+    else {
         return;
     };
     let rights = match gate.rule(name) {

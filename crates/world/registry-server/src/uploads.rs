@@ -73,7 +73,8 @@ pub(crate) fn carry_on(
     id: &str,
     request: &Request<Bytes>,
 ) -> Result<Response<Bytes>, Refusal> {
-    let unknown = || Refusal::new(Code::BlobUploadUnknown, format!("no upload {id} is open in this repository"));
+    let unknown =
+        || Refusal::new(Code::BlobUploadUnknown, format!("no upload {id} is open in this repository"));
     let upload = repository.uploads.get_mut(id).ok_or_else(unknown)?;
     match *request.method() {
         Method::PATCH => {
@@ -114,7 +115,10 @@ impl Upload {
             }
         }
         if have.saturating_add(chunk.len()) > MAX_BLOB_BYTES {
-            return Err(Refusal::new(Code::SizeInvalid, format!("a blob has at most {MAX_BLOB_BYTES} bytes")));
+            return Err(Refusal::new(
+                Code::SizeInvalid,
+                format!("a blob has at most {MAX_BLOB_BYTES} bytes"),
+            ));
         }
         self.bytes.extend_from_slice(chunk);
         Ok(())
@@ -136,12 +140,13 @@ fn finish(repository: &mut Repository, digest: &Digest, bytes: Bytes) -> Result<
     if bytes.len() > MAX_BLOB_BYTES {
         return Err(Refusal::new(Code::SizeInvalid, format!("a blob has at most {MAX_BLOB_BYTES} bytes")));
     }
-    let computed = Digest::of(&bytes);
-    if computed != *digest {
-        let text = format!("the content has digest {computed}, not {digest}");
-        return Err(Refusal::new(Code::DigestInvalid, text));
+    if !digest.verifies(&bytes) {
+        return Err(Refusal::new(
+            Code::DigestInvalid,
+            format!("the content does not have the digest {digest}"),
+        ));
     }
-    repository.blobs.insert(computed, bytes);
+    repository.blobs.insert(digest.clone(), bytes);
     Ok(())
 }
 
