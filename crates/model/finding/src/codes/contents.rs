@@ -1,4 +1,4 @@
-//! Codes SCN05xx: whether what is claimed of an image is in the image.
+//! Codes `SCN05xx`: whether what is claimed of an image is in the image.
 
 table! {
     CLAIM_DIFFERS = "SCN0501", Error,

@@ -1,4 +1,4 @@
-//! Codes SCN04xx: references that become live only under a condition.
+//! Codes `SCN04xx`: references that become live only under a condition.
 
 table! {
     FALLBACK_UNPUBLISHED = "SCN0401", Error,

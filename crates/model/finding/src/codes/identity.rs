@@ -1,4 +1,4 @@
-//! Codes SCN03xx: whether one name means one image, between releases and on nodes.
+//! Codes `SCN03xx`: whether one name means one image, between releases and on nodes.
 
 table! {
     SAME_NAME_NEW_CONTENT = "SCN0301", Error,

@@ -1,4 +1,4 @@
-//! Codes SCN06xx: files that cannot be read as what they are.
+//! Codes `SCN06xx`: files that cannot be read as what they are.
 
 table! {
     UNREADABLE_YAML = "SCN0601", Error,

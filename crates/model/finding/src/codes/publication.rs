@@ -1,4 +1,4 @@
-//! Codes SCN02xx: whether what a release refers to has been published and can be pulled.
+//! Codes `SCN02xx`: whether what a release refers to has been published and can be pulled.
 
 table! {
     NOT_IN_LIST = "SCN0201", Error,

@@ -1,4 +1,4 @@
-//! Codes SCN01xx: references in manifests and sources.
+//! Codes `SCN01xx`: references in manifests and sources.
 
 table! {
     MALFORMED_REFERENCE = "SCN0101", Error,
