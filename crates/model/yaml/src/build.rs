@@ -8,6 +8,7 @@ use crate::input::refused_character;
 use crate::limits::{MAX_ALIAS_BYTES, MAX_ALIAS_NODES, MAX_DEPTH, MAX_NODES};
 use crate::path::{push_index, push_key};
 use crate::resolve::{self, Scalar};
+use crate::source_map::block_indent;
 use crate::span::CharIndex;
 use crate::{Document, Entry, Node, NodeKind, Span, Style, YamlError};
 
@@ -24,7 +25,31 @@ const YAML: &str = "tag:yaml.org,2002:";
 
 /// Reads a YAML stream.
 pub(crate) fn parse(text: &str) -> Result<Parsed, YamlError> {
-    parse_stream(text).map_err(|error| error.located(text))
+    // Kubernetes' reader takes a tab between a colon and a value, this parser does not. A space in its place changes no
+    // offset. Each costs one more reading, hence the bound.
+    const TABS: usize = 64;
+    let mut patched: Option<Vec<u8>> = None;
+    for _ in 0..TABS {
+        let current = match &patched {
+            None => text,
+            Some(bytes) => std::str::from_utf8(bytes).unwrap_or(text),
+        };
+        match parse_stream(current) {
+            Err(error) if error.message.starts_with("':' must be followed") => {
+                let bytes = patched.get_or_insert_with(|| text.as_bytes().to_vec());
+                let at = error.span.start;
+                let tab = bytes.iter_mut().skip(at.saturating_sub(1)).take(2).find(|byte| **byte == b'\t');
+                match tab {
+                    Some(tab) => *tab = b' ',
+                    None => return Err(error.located(text)),
+                }
+            }
+            result => return result.map_err(|error| error.located(text)),
+        }
+    }
+    Err(YamlError::at(Span::new(0, 0), "tabs stand between keys and values")
+        .with_hint("put spaces in their place")
+        .located(text))
 }
 
 fn parse_stream(text: &str) -> Result<Parsed, YamlError> {
@@ -75,6 +100,8 @@ impl Sized {
 struct Frame {
     content: Content,
     start: usize,
+    /// Whether it is written with `[` or `{`.
+    flow: bool,
     anchor: usize,
     tag: Option<String>,
     nodes: usize,
@@ -160,9 +187,11 @@ impl Builder<'_> {
     fn event(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
         match event {
             Event::Nothing | Event::StreamStart | Event::StreamEnd => {}
-            Event::DocumentStart(_) => {
+            Event::DocumentStart(explicit) => {
                 self.anchors.clear();
-                self.last_end = self.last_end.max(span.end);
+                if explicit {
+                    self.last_end = self.last_end.max(span.end);
+                }
             }
             Event::DocumentEnd => {
                 if let Some(root) = self.root.take() {
@@ -182,7 +211,7 @@ impl Builder<'_> {
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span)?,
             Event::Scalar(value, style, anchor, tag) => {
-                let node = self.scalar(value.into_owned(), style, span, tag.as_deref())?;
+                let node = self.scalar(value.into_owned(), style, span, anchor != 0, tag.as_deref())?;
                 if anchor != 0 {
                     self.anchors.insert(anchor, Some(Sized::scalar(node.clone())));
                 }
@@ -215,9 +244,12 @@ impl Builder<'_> {
         if anchor != 0 {
             self.anchors.insert(anchor, None);
         }
+        let start = if anchor != 0 || tag.is_some() { self.skip_properties(span.start) } else { span.start };
+        self.refuse_tab(span.start)?;
         let tag = tag.map(tag_text);
         self.last_end = self.last_end.max(span.end);
-        self.stack.push(Frame { content, start: span.start, anchor, tag, nodes: 1, bytes: 0, height: 1 });
+        let flow = matches!(self.text.as_bytes().get(start), Some(b'[' | b'{'));
+        self.stack.push(Frame { content, start, flow, anchor, tag, nodes: 1, bytes: 0, height: 1 });
         Ok(())
     }
 
@@ -355,13 +387,44 @@ impl Builder<'_> {
         path
     }
 
+    /// Whether the text ends inside a block scalar, without a line break.
+    fn lacks_last_break(&self, span: Span, value: &str) -> bool {
+        let Some((_, body)) = span.of(self.text).split_once('\n') else { return false };
+        let last = body.rsplit('\n').next().unwrap_or_default();
+        let reaches = last.bytes().any(|byte| byte != b' ') || last.len() >= block_indent(body, value).max(1);
+        span.end == self.text.len() && !last.is_empty() && reaches && value.ends_with('\n')
+    }
+
+    /// Kubernetes' reader takes no tab before the first node of a line in a block collection, nor after a dash there.
+    fn refuse_tab(&self, start: usize) -> Result<(), YamlError> {
+        if self.stack.last().is_some_and(|frame| frame.flow) {
+            return Ok(());
+        }
+        let between = self.text.get(self.last_end..start).unwrap_or_default();
+        let line_start = between.rfind('\n').map(|at| at + 1);
+        let line = between.get(line_start.unwrap_or(0)..).unwrap_or_default();
+        if line_start.is_none() && self.last_end > 0 {
+            return Ok(());
+        }
+        let Some(at) = line.find('\t') else { return Ok(()) };
+        // Behind a colon or a tag a tab is blank like any other.
+        if line.get(..at).unwrap_or_default().contains([':', '!', '&']) {
+            return Ok(());
+        }
+        let at = start - line.len() + at;
+        Err(YamlError::at(Span::new(at, at + 1), "a tab stands in the indentation")
+            .with_hint("indent with spaces"))
+    }
+
     fn scalar(
         &mut self,
-        value: String,
+        mut value: String,
         style: ScalarStyle,
         span: Span,
+        anchored: bool,
         tag: Option<&Tag>,
     ) -> Result<Node, YamlError> {
+        self.refuse_tab(span.start)?;
         let style = match style {
             ScalarStyle::Plain => Style::Plain,
             ScalarStyle::SingleQuoted => Style::SingleQuoted,
@@ -372,6 +435,7 @@ impl Builder<'_> {
         let span = match style {
             Style::Literal | Style::Folded => self.block_span(span),
             Style::Plain if value.is_empty() => self.empty_span(span),
+            _ if anchored || tag.is_some() => Span::new(self.skip_properties(span.start), span.end),
             _ => span,
         };
         self.last_end = self.last_end.max(span.end);
@@ -389,11 +453,21 @@ impl Builder<'_> {
                 None => Scalar::String,
             },
         };
+        if matches!(style, Style::Literal | Style::Folded) && self.lacks_last_break(span, &value) {
+            // The parser adds the line break that the last line of the text does not have.
+            value.pop();
+        }
         let kind = match scalar {
             Scalar::Null => NodeKind::Null,
             Scalar::Bool(value) => NodeKind::Bool(value),
             Scalar::Number(number) => NodeKind::Number(number),
             Scalar::String => NodeKind::String(value),
+            // As a key it is a string like any other.
+            Scalar::NotJson if self.expects_key() => NodeKind::String(match value.as_bytes() {
+                [b'-', ..] => "-.inf".to_owned(),
+                [b'.', b'n' | b'N', ..] => ".nan".to_owned(),
+                _ => ".inf".to_owned(),
+            }),
             Scalar::NotJson => {
                 return Err(YamlError::at(span, format!("{value} is a number that JSON cannot hold"))
                     .with_hint("quote it if it is meant as text"));
@@ -402,13 +476,32 @@ impl Builder<'_> {
         Ok(Node { kind, span, style, tag, alias: None })
     }
 
+    /// The first byte after the tag and the anchor that stand at `start`.
+    fn skip_properties(&self, start: usize) -> usize {
+        let mut at = start;
+        while let Some(rest) = self.text.get(at..) {
+            let content = rest.trim_start();
+            let skipped = if content.starts_with(['!', '&']) {
+                content.find(char::is_whitespace)
+            } else if at > start && content.starts_with('#') {
+                content.find('\n')
+            } else {
+                return at + (rest.len() - content.len());
+            };
+            at += rest.len() - content.len() + skipped.unwrap_or(content.len());
+        }
+        at
+    }
+
     /// The span of a block scalar from its header to the end of its last line. The parser's begins with the content.
     fn block_span(&self, content: Span) -> Span {
-        let between = self.text.get(self.last_end..content.start).unwrap_or_default();
-        let start = header_offset(between).map_or(content.start, |offset| self.last_end + offset);
+        let rest = self.text.get(self.last_end..content.end).unwrap_or_default();
+        let start = header_offset(rest).map_or(content.start, |offset| self.last_end + offset);
         // The parser's end lies after the indentation of what follows.
         let body = self.text.get(start..content.end).unwrap_or_default();
         let end = match body.rfind('\n') {
+            // Up to the end of the text everything belongs to it.
+            Some(_) if content.end == self.text.len() => content.end,
             Some(at) if body.get(at + 1..).is_some_and(|rest| rest.bytes().all(|byte| byte == b' ')) => {
                 start + at + 1
             }
@@ -417,15 +510,18 @@ impl Builder<'_> {
         Span::new(start, end)
     }
 
-    /// The place right after the indicator (`:`, `-`, a tag, an anchor) of a value that is not written.
+    /// The place right after the indicator (`:`, `-`, a tag, an anchor) of a value that is not written. The parser's is
+    /// the tag or anchor, the colon, or some place after the dash.
     fn empty_span(&self, noticed: Span) -> Span {
-        let between = self.text.get(self.last_end..noticed.start).unwrap_or_default();
-        let comment = between.match_indices('#').map(|(at, _)| at).find(|at| {
-            let before = between.get(..*at).unwrap_or_default();
-            before.is_empty() || before.ends_with([' ', '\t', '\n'])
-        });
-        let indicators = between.get(..comment.unwrap_or(between.len())).unwrap_or_default();
-        let at = self.last_end + indicators.trim_end().len();
+        let before = self.text.get(..noticed.start).unwrap_or_default();
+        let after = self.text.get(noticed.start..).unwrap_or_default();
+        let at = if after.starts_with(['!', '&']) {
+            noticed.end
+        } else if after.trim_start_matches([' ', '\t']).starts_with(':') {
+            noticed.start + after.find(':').map_or(0, |at| at + 1)
+        } else {
+            before.trim_end().len()
+        };
         Span::new(at, at)
     }
 
@@ -472,9 +568,15 @@ fn key(text: &str, node: Node) -> Result<Key, YamlError> {
     let key = match node.kind {
         NodeKind::String(string) => string,
         NodeKind::Bool(value) => value.to_string(),
-        NodeKind::Number(number) => number_key(node.span.of(text), &number).ok_or_else(|| {
-            YamlError::at(span, "the number is too large for a key").with_hint("quote the key")
-        })?,
+        NodeKind::Number(number) if resolve::is_integer(node.span.of(text)) => match number.as_i64() {
+            Some(number) => number.to_string(),
+            None => {
+                return Err(
+                    YamlError::at(span, "the number is too large for a key").with_hint("quote the key")
+                );
+            }
+        },
+        NodeKind::Number(number) => float_key(number.as_f64().unwrap_or_default()),
         NodeKind::Null => {
             return Err(YamlError::at(span, "the key is null, and Kubernetes takes only strings for keys")
                 .with_hint("quote the key"));
@@ -486,20 +588,22 @@ fn key(text: &str, node: Node) -> Result<Key, YamlError> {
     Ok(Key { merge: plain && key == "<<", text: key, span })
 }
 
-/// A number as a key: integers in decimal, others as Go's `strconv.FormatFloat(value, 'g', -1, 32)`.
-fn number_key(written: &str, number: &serde_json::Number) -> Option<String> {
-    let integral = !written.contains('.') && number.as_i64().is_some();
-    if integral && (!written.contains(['e', 'E']) || written.contains(['x', 'X'])) {
-        return number.as_i64().map(|value| value.to_string());
+/// A floating-point number as a key: Go's `strconv.FormatFloat(value, 'g', -1, 32)`.
+fn float_key(value: f64) -> String {
+    // The shortest digits that tell a 32-bit number from its neighbours.
+    #[allow(clippy::cast_possible_truncation)]
+    let value = value as f32;
+    if value.is_infinite() {
+        return if value > 0.0 { ".inf".to_owned() } else { "-.inf".to_owned() };
     }
-    if number.as_f64()?.fract() == 0.0 && number.as_f64()?.abs() < 1e6 {
-        return number.as_f64().map(|value| value.to_string());
+    let scientific = format!("{value:e}");
+    let Some((digits, exponent)) = scientific.split_once('e') else { return scientific };
+    match exponent.parse::<i32>() {
+        Ok(exponent @ -4..=5) if value != 0.0 || exponent == 0 => value.to_string(),
+        Ok(exponent) => {
+            let sign = if exponent < 0 { '-' } else { '+' };
+            format!("{digits}e{sign}{:02}", exponent.abs())
+        }
+        Err(_) => scientific,
     }
-    let fraction = number.as_f64()?;
-    (fraction.fract() != 0.0 && (1e-4..1e6).contains(&fraction.abs())).then(|| {
-        // The shortest text that a 32-bit number needs.
-        #[allow(clippy::cast_possible_truncation)]
-        let short = fraction as f32;
-        short.to_string()
-    })
 }

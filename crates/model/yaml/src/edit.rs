@@ -41,7 +41,11 @@ pub fn replace_scalar(text: &str, node: &Node, new: &str) -> Result<String, Edit
     else {
         return Err(EditError::OtherText);
     };
-    let replacement = if node.alias.is_some() {
+    // What begins like JSON may be JSON, which has no plain strings.
+    let json = text.trim_start_matches('\u{feff}').trim_start().starts_with(['{', '[']);
+    let replacement = if json && !matches!(node.style, Style::SingleQuoted) && !written.is_empty() {
+        double_quoted(new)
+    } else if node.alias.is_some() {
         plain_or_quoted(new)
     } else {
         match node.style {
@@ -146,7 +150,7 @@ fn block(before: &str, written: &str, style: Style, new: &str) -> String {
         }
     }
     // With `+` every line break counts; otherwise those that stood behind the content stay.
-    let breaks = if trailing > 1 { trailing } else { blank_lines };
+    let breaks = if trailing > 1 { trailing } else { blank_lines.max(trailing) };
     result.push_str(&ending.repeat(breaks));
     result
 }

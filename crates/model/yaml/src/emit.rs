@@ -35,9 +35,9 @@ fn write_mapping(out: &mut String, map: &serde_json::Map<String, Value>, indent:
         }
         // A long key would need the `? ` form.
         if is_plain(key) {
-            out.push_str(key)
+            out.push_str(key);
         } else {
-            out.push_str(&double_quoted(key))
+            out.push_str(&double_quoted(key));
         }
         out.push(':');
         match value {

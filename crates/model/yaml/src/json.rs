@@ -101,9 +101,9 @@ impl Reader<'_> {
         let written = self.text.get(start..self.at).unwrap_or_default();
         let number: Option<Number> = serde_json::from_str(written).ok();
         let number = match number {
-            // 1.0 and 1e3 are written by Go as integers when they come from YAML; JSON that the API reads keeps them apart
-            // only in fields that hold any value, so that one rule for both is what a reader can rely on.
-            Some(number) if number.is_f64() => number.as_f64().and_then(from_float),
+            // Whole numbers are integers whether they came from YAML or JSON. `serde_json` reads the last digit of others
+            // carelessly.
+            Some(number) if number.is_f64() => written.parse().ok().and_then(from_float),
             other => other,
         };
         let Some(number) = number else {
@@ -168,7 +168,7 @@ impl Reader<'_> {
 
     fn deeper(&self) -> Result<(), YamlError> {
         if self.path.len() >= MAX_DEPTH {
-            return Err(self.error("collections are nested too deep"));
+            return Err(self.error(&format!("collections are nested more than {MAX_DEPTH} deep")));
         }
         Ok(())
     }

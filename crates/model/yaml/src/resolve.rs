@@ -25,7 +25,7 @@ pub(crate) fn plain(text: &str) -> Scalar {
         b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(text),
         b'.' => match text {
             ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" => Scalar::NotJson,
-            _ => decimal(text).map_or(Scalar::String, Scalar::Number),
+            _ => fraction(text).map_or(Scalar::String, Scalar::Number),
         },
         b'+' | b'-' | b'0'..=b'9' => match text {
             "+.inf" | "+.Inf" | "+.INF" | "-.inf" | "-.Inf" | "-.INF" => Scalar::NotJson,
@@ -59,6 +59,24 @@ fn number(text: &str) -> Option<Number> {
         text
     };
     integer(text).or_else(|| decimal(text))
+}
+
+/// A number that begins with its point. Here underscores count for nothing only between digits.
+fn fraction(text: &str) -> Option<Number> {
+    let parts: Vec<&str> = text.split('_').collect();
+    let between = parts.windows(2).all(|pair| match pair {
+        [left, right] => {
+            left.ends_with(|last: char| last.is_ascii_digit())
+                && right.starts_with(|first: char| first.is_ascii_digit())
+        }
+        _ => false,
+    });
+    if between { decimal(&parts.concat()) } else { None }
+}
+
+/// Whether a number is written as an integer.
+pub(crate) fn is_integer(text: &str) -> bool {
+    integer(&text.replace('_', "")).is_some()
 }
 
 /// An integer as Go's `strconv.ParseInt` with base 0 reads it: `0x`, `0o`, `0b`, and a leading 0 for octal.
@@ -115,27 +133,20 @@ fn decimal(text: &str) -> Option<Number> {
     if value.is_finite() { from_float(value) } else { None }
 }
 
-/// A floating-point number as it comes out of JSON: Go writes one without a fraction below 1e21 as an integer.
+/// A floating-point number as it comes out of JSON: Go writes one without a fraction below 1e21 as an integer, with the
+/// fewest digits that tell it from its neighbours and zeros after them. So does Rust's `Display`.
 pub(crate) fn from_float(value: f64) -> Option<Number> {
-    const LARGEST: f64 = 18_446_744_073_709_551_616.0;
+    const LARGEST: f64 = 1e21;
     if value.fract() == 0.0 && value.abs() < LARGEST {
-        let magnitude = integral(value.abs());
-        let integer = if value < 0.0 {
-            0_i64.checked_sub_unsigned(magnitude).map(Number::from)
-        } else {
-            Some(Number::from(magnitude))
-        };
-        if integer.is_some() {
-            return integer;
+        let written = value.to_string();
+        let written = if written == "-0" { "0" } else { &written };
+        let integer =
+            written.parse::<i64>().map(Number::from).or_else(|_| written.parse::<u64>().map(Number::from));
+        if let Ok(integer) = integer {
+            return Some(integer);
         }
     }
     Number::from_f64(value)
-}
-
-/// A whole, non-negative number below 2^64 as an integer.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-fn integral(value: f64) -> u64 {
-    value as u64
 }
 
 /// Whether go-yaml v2 takes the text for a timestamp, and hence, on its way to JSON, leaves it a string.
@@ -151,12 +162,12 @@ fn is_timestamp(text: &str) -> bool {
 pub(crate) fn tagged(tag: &str, text: &str) -> Result<Scalar, &'static str> {
     let scalar = plain(text);
     match (tag, scalar) {
-        ("str", _) => Ok(Scalar::String),
-        ("int", Scalar::Number(number)) if !number.is_f64() && !looks_fractional(text) => {
-            Ok(Scalar::Number(number))
-        }
+        ("int", Scalar::Number(number)) if is_integer(text) => Ok(Scalar::Number(number)),
         ("int", _) => Err("an integer"),
-        ("float", scalar @ (Scalar::Number(_) | Scalar::NotJson)) => Ok(scalar),
+        ("float", Scalar::NotJson) => Ok(Scalar::NotJson),
+        ("float", Scalar::Number(number)) if !is_integer(text) || number.is_i64() => {
+            number.as_f64().and_then(from_float).map(Scalar::Number).ok_or("a number")
+        }
         ("float", _) => Err("a number"),
         ("bool", scalar @ Scalar::Bool(_)) => Ok(scalar),
         ("bool", _) => Err("a boolean"),
@@ -164,14 +175,9 @@ pub(crate) fn tagged(tag: &str, text: &str) -> Result<Scalar, &'static str> {
         ("null", _) => Err("null"),
         ("timestamp", _) if is_timestamp(text) => Ok(Scalar::String),
         ("timestamp", _) => Err("a timestamp"),
+        // `!!str`, and tags that Kubernetes' reader does not know.
         _ => Ok(Scalar::String),
     }
-}
-
-/// Whether a number was resolved as a floating-point number although its value is whole.
-fn looks_fractional(text: &str) -> bool {
-    let without = text.replace('_', "");
-    integer(&without).is_none()
 }
 
 #[cfg(test)]
@@ -205,7 +211,7 @@ mod tests {
         for (text, wanted) in cases {
             match plain(text) {
                 Scalar::Number(number) => {
-                    assert_eq!(number.to_string().replace("e+", "e"), *wanted, "{text}")
+                    assert_eq!(number.to_string().replace("e+", "e"), *wanted, "{text}");
                 }
                 other => panic!("{text} is {other:?}"),
             }

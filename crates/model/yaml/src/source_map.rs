@@ -105,9 +105,10 @@ impl Runs {
     fn block(&mut self, written: &str, decoded: &str, folded: bool) {
         let Some(header) = written.find('\n') else { return };
         let body = written.get(header + 1..).unwrap_or_default();
-        let indent = block_indent(written.get(..header).unwrap_or_default(), body, decoded);
+        let indent = block_indent(body, decoded);
         let mut at = header + 1;
         let mut position = 0;
+        self.run(position, at);
         for line in body.split_inclusive('\n') {
             let content = line.trim_end_matches(['\n', '\r']);
             let blank = content.len() - content.trim_start_matches(' ').len();
@@ -143,9 +144,9 @@ impl Runs {
     }
 }
 
-/// The indentation of a block scalar's content: what its header says beyond its parent is not known here, so it is taken
-/// from the first line that has content in both.
-fn block_indent(_header: &str, body: &str, decoded: &str) -> usize {
+/// The indentation of a block scalar's content, taken from the first line that has content in the text and in the string:
+/// what the header says counts from the parent's indentation, which is not known here.
+pub(crate) fn block_indent(body: &str, decoded: &str) -> usize {
     let first = decoded.trim_start_matches('\n');
     let wanted = first.len() - first.trim_start_matches(' ').len();
     let line = body.lines().find(|line| !line.trim_matches([' ', '\r']).is_empty()).unwrap_or_default();
