@@ -1,3 +1,39 @@
 //! The `scantling` command.
 
-fn main() {}
+mod commands;
+mod input;
+mod outcome;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{ColorChoice, Parser, Subcommand};
+
+/// Installs and upgrades a data-science platform on Kubernetes and OpenShift so that what the release declares is what
+/// every node pulls, what every pod runs, and what every screen says.
+#[derive(Debug, Parser)]
+#[command(name = "scantling", version, propagate_version = true, max_term_width = 110)]
+#[command(
+    after_help = "Exit codes: 0 all well, 1 faults were found, 2 the command was used wrongly, 3 it could not be done."
+)]
+struct Arguments {
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    color: ColorChoice,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(commands::check::Arguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    terminal::choose_color(arguments.color);
+    let outcome = match arguments.command {
+        Command::Check(arguments) => commands::check::run(&arguments),
+    };
+    outcome::exit_code(outcome)
+}

@@ -1,1 +1,8 @@
-//! `scantling-report`.
+//! Every way in which Scantling shows what it knows: in a terminal and as JSON.
+//!
+//! Renderers are pure: values in, text out. They colour their text always; the command takes the colours out where
+//! the output is no terminal or nobody wants them.
+
+pub mod findings;
+pub mod json;
+pub mod style;

@@ -51,7 +51,7 @@ pub use object::ReleaseObject;
 pub use ownership::Ownership;
 pub use path::PathError;
 pub use published::{Listed, PublishedList};
-pub use read::{Tree, Unreadable};
+pub use read::{Tree, Unreadable, shown as shown_path};
 pub use references::{Reach, UsedReference};
 pub use release::Release;
 pub use stream::StreamTag;

@@ -106,8 +106,8 @@ impl Release {
     }
 }
 
-/// A path as it is shown.
-pub(crate) fn shown(root: &str, path: &str) -> String {
+/// A path of a tree that was read from `root`, as places name it.
+pub fn shown(root: &str, path: &str) -> String {
     match root.trim_end_matches('/') {
         "" if root.starts_with('/') => format!("/{path}"),
         "" | "." => path.to_owned(),

@@ -1,0 +1,14 @@
+//! The commands, one file each.
+
+pub(crate) mod check;
+
+use clap::ValueEnum;
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// To be read.
+    Terminal,
+    /// As data.
+    Json,
+}

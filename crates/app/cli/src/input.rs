@@ -1,0 +1,65 @@
+//! Releases, locks and lists from the paths that a user names.
+
+use camino::Utf8Path;
+use scantling_files::{Limits, Reading, read_file, read_tree};
+use scantling_release::{LOCK_FILE, Lock, PublishedList, RELEASE_FILE, Release, Unreadable};
+use scantling_report::findings::Texts;
+
+use crate::outcome::Failure;
+
+/// A folder or file of manifests, read from disk.
+pub(crate) struct Folder {
+    reading: Reading,
+}
+
+impl Folder {
+    /// Reads what a path names.
+    pub(crate) fn read(path: &Utf8Path) -> Result<Self, Failure> {
+        let path = match path.file_name() {
+            // Whoever names the release file means the release.
+            Some(RELEASE_FILE) => {
+                path.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."))
+            }
+            _ => path,
+        };
+        let reading = read_tree(path, &Limits::default())?;
+        if reading.tree.is_empty() {
+            return Err(Failure::usage(format!("{path}: no text files in this folder"))
+                .with_hint("name the folder that holds the manifests"));
+        }
+        Ok(Self { reading })
+    }
+
+    /// The release in it.
+    pub(crate) fn release(&self) -> Result<Release, Unreadable> {
+        Release::read_at(self.reading.root.as_str(), &self.reading.tree)
+    }
+
+    /// The lock beside the release, if there is one.
+    pub(crate) fn lock(&self) -> Result<Option<Lock>, Failure> {
+        let Some(bytes) = self.reading.tree.get(LOCK_FILE) else { return Ok(None) };
+        Ok(Some(Lock::parse(self.reading.root.join(LOCK_FILE).as_str(), bytes)?))
+    }
+
+    /// Adds the texts of its files, by the paths that findings name.
+    pub(crate) fn texts<'t>(&'t self, texts: &mut Texts<'t>) {
+        for (path, bytes) in &self.reading.tree {
+            if let Ok(text) = std::str::from_utf8(bytes) {
+                texts.insert(scantling_release::shown_path(self.reading.root.as_str(), path), text);
+            }
+        }
+    }
+}
+
+/// Reads a list of published images; findings about its lines come with it.
+pub(crate) fn published(
+    path: &Utf8Path,
+) -> Result<(PublishedList, Vec<scantling_finding::Finding>), Failure> {
+    let bytes = read_file(path, &Limits::default())?;
+    let (list, findings) = PublishedList::parse(path.as_str(), &String::from_utf8_lossy(&bytes));
+    if list.is_empty() && findings.is_empty() {
+        return Err(Failure::usage(format!("{path}: the list of published images is empty"))
+            .with_hint("write one reference a line"));
+    }
+    Ok((list, findings))
+}

@@ -1,0 +1,40 @@
+//! The terminal: how wide it is, whether it shows colours, and writing to it.
+
+use std::io::{self, Write as _};
+
+use clap::ColorChoice;
+use scantling_report::style::Screen;
+
+/// Widest layout: longer lines are hard to follow.
+const WIDEST: usize = 160;
+
+/// Applies `--color`; without it the terminal and `NO_COLOR` decide.
+pub(crate) fn choose_color(choice: ColorChoice) {
+    match choice {
+        ColorChoice::Always => anstream::ColorChoice::Always.write_global(),
+        ColorChoice::Never => anstream::ColorChoice::Never.write_global(),
+        ColorChoice::Auto => anstream::ColorChoice::Auto.write_global(),
+    }
+}
+
+/// The width to lay out for: the terminal's, else `COLUMNS`, else 100.
+pub(crate) fn screen() -> Screen {
+    let columns = || std::env::var("COLUMNS").ok()?.parse::<usize>().ok();
+    let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).or_else(columns);
+    width.map_or_else(Screen::default, |width| Screen::new(width.min(WIDEST)))
+}
+
+/// Writes a report to standard output. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// Writes to standard error. If even that fails nobody is left to be told.
+pub(crate) fn complain(text: &str) {
+    let mut out = anstream::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
