@@ -1,0 +1,61 @@
+//! Notebooks (kubeflow.org).
+
+use scantling_api::object::{self, Container};
+use serde_json::Value;
+
+use crate::view::{View as _, view};
+
+/// Annotations of notebooks that existing clients write and read.
+pub mod annotations {
+    /// `stream:tag`, what the owner chose.
+    pub const SELECTION: &str = "notebooks.opendatahub.io/last-image-selection";
+    /// Where the catalogue entry of the selection is, if not in the platform's namespace.
+    pub const IMAGE_NAMESPACE: &str = "opendatahub.io/workbench-image-namespace";
+    /// There (with any value) while the notebook is stopped.
+    pub const STOPPED: &str = "kubeflow-resource-stopped";
+    /// `true` when the owner wants a restart, which takes pending updates.
+    pub const RESTART: &str = "notebooks.opendatahub.io/notebook-restart";
+    /// Ours: when the last restart was asked for (RFC 3339).
+    pub const RESTART_REQUESTED: &str = "scantling.dev/restart-requested-at";
+    /// Ours, on pods: what a restart would change.
+    pub const UPDATE_PENDING: &str = "scantling.dev/update-pending";
+}
+
+view!(
+    /// A notebook.
+    Notebook, "kubeflow.org", "Notebook"
+);
+
+impl<'a> Notebook<'a> {
+    /// What the owner chose, `stream:tag`.
+    pub fn selection(self) -> Option<&'a str> {
+        self.annotation(annotations::SELECTION).filter(|selection| !selection.is_empty())
+    }
+
+    /// Is it stopped?
+    pub fn is_stopped(self) -> bool {
+        self.annotation(annotations::STOPPED).is_some()
+    }
+
+    /// Has the owner asked for a restart that nobody has answered yet?
+    pub fn wants_restart(self) -> bool {
+        self.annotation(annotations::RESTART) == Some("true")
+    }
+
+    /// The spec of its pods.
+    pub fn pod_spec(self) -> Option<&'a Value> {
+        self.object().pointer("/spec/template/spec").filter(|spec| spec.is_object())
+    }
+
+    /// The container that is the notebook: the one of the same name, or the only one.
+    pub fn container(self) -> Option<Container<'a>> {
+        let regular: Vec<Container<'a>> = object::pod_containers(self.pod_spec()?)
+            .into_iter()
+            .filter(|container| container.kind == object::ContainerKind::Regular)
+            .collect();
+        match regular.as_slice() {
+            [only] => Some(*only),
+            several => several.iter().find(|container| container.name() == self.name()).copied(),
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Who made what.
+
+use scantling_api::{ObjectKey, object};
+use serde_json::Value;
+
+use crate::pod::Pod;
+use crate::state::Observed;
+use crate::view::View as _;
+
+/// Longest chain of owners that is followed: CronJob → Job → Pod has three links, custom kinds add one or two.
+const MAX_CHAIN: usize = 8;
+
+impl Observed {
+    /// The object that controls this one, if it is here. An object of the same name with another uid is not it.
+    pub fn controller_of(&self, object: &Value) -> Option<&Value> {
+        let owner = object::controller(object)?;
+        let key = |namespace: Option<&str>| ObjectKey {
+            group: owner.gvk.group.clone(),
+            kind: owner.gvk.kind.clone(),
+            namespace: namespace.map(str::to_owned),
+            name: owner.name.clone(),
+        };
+        let found = self.get(&key(object::namespace(object))).or_else(|| self.get(&key(None)))?;
+        (object::uid(found) == owner.uid).then_some(found)
+    }
+
+    /// The owners of an object from the nearest to the farthest, along the controllers.
+    pub fn owners_of<'a>(&'a self, object: &Value) -> Vec<&'a Value> {
+        let mut chain: Vec<&'a Value> = Vec::new();
+        let mut next = self.controller_of(object);
+        while let Some(owner) = next {
+            if chain.len() >= MAX_CHAIN || chain.iter().any(|seen| std::ptr::eq(*seen, owner)) {
+                break;
+            }
+            chain.push(owner);
+            next = self.controller_of(owner);
+        }
+        chain
+    }
+
+    /// The workload that a pod comes from: the farthest owner, so a Deployment and not its ReplicaSet. `None` for a pod of its own.
+    pub fn workload_of(&self, pod: Pod<'_>) -> Option<&Value> {
+        self.owners_of(pod.object()).into_iter().last()
+    }
+
+    /// The pods that come from an object, in the order of keys.
+    pub fn pods_of<'a>(&'a self, owner: &ObjectKey) -> Vec<Pod<'a>> {
+        let Some(owner) = self.get(owner) else { return Vec::new() };
+        let is_from =
+            |pod: &Pod<'a>| self.owners_of(pod.object()).iter().any(|object| std::ptr::eq(*object, owner));
+        self.pods().filter(is_from).collect()
+    }
+}

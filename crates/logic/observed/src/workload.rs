@@ -1,0 +1,62 @@
+//! Workloads that this project makes or waits for.
+
+use scantling_api::object;
+use serde_json::Value;
+
+use crate::rollout::{Rollout, rollout};
+use crate::view::{View as _, number, view};
+
+view!(
+    /// A stateful set.
+    StatefulSet, "apps", "StatefulSet"
+);
+
+view!(
+    /// A deployment.
+    Deployment, "apps", "Deployment"
+);
+
+view!(
+    /// A service.
+    Service, "", "Service"
+);
+
+impl<'a> StatefulSet<'a> {
+    /// How many pods it wants; 1 where nothing is written.
+    pub fn replicas(self) -> i64 {
+        number(self.object(), "/spec/replicas").unwrap_or(1)
+    }
+
+    /// The template of its pods.
+    pub fn template(self) -> Option<&'a Value> {
+        self.object().pointer("/spec/template")
+    }
+
+    /// The image written for a container of its template.
+    pub fn image_of(self, container: &str) -> Option<&'a str> {
+        let spec = self.object().pointer("/spec/template/spec")?;
+        object::pod_containers(spec).into_iter().find(|found| found.name() == container)?.image()
+    }
+
+    /// How far its rollout is.
+    pub fn rollout(self) -> Rollout {
+        rollout(self.object())
+    }
+}
+
+impl<'a> Deployment<'a> {
+    /// How many pods it wants; 1 where nothing is written.
+    pub fn replicas(self) -> i64 {
+        number(self.object(), "/spec/replicas").unwrap_or(1)
+    }
+
+    /// The template of its pods.
+    pub fn template(self) -> Option<&'a Value> {
+        self.object().pointer("/spec/template")
+    }
+
+    /// How far its rollout is.
+    pub fn rollout(self) -> Rollout {
+        rollout(self.object())
+    }
+}
