@@ -1,1 +1,35 @@
-//! `scantling-plan`.
+//! What an upgrade would do, decided without touching anything.
+//!
+//! ```text
+//!  desired ─┐  (the release: images by digest, generated values filled in)
+//!  base ────┼─▶ decide ─▶ Step { outcome, changes, kept, conflicts, body, precondition }
+//!  live ────┘  (what was last applied; what the cluster has)
+//! ```
+//!
+//! For every field: equal to the base means ours to move; changed by someone else means that a rule of the release
+//! decides, and without one the run stops and names field and owner. Installing is the same with an empty base.
+//!
+//! Invariants: the same sides give the same step; a plan holds no value of a Secret in its text; what Scantling did not
+//! create is never pruned.
+
+mod adopt;
+mod generated;
+mod node;
+mod object;
+mod pin;
+mod plan;
+mod settled;
+mod step;
+mod value;
+
+pub use generated::{
+    Disagreement, GeneratedValues, Origin as ValueOrigin, encode_string_data, without_values,
+};
+pub use node::NodeFacts;
+pub use object::{Frame, MANAGER, Sides, decide};
+pub use pin::{Pins, pin};
+pub use plan::{
+    Counts, Desired, Inventory, Origin, Plan, PlanError, PlannedImage, PlannedNode, Previous, holds, pulls,
+    steps,
+};
+pub use step::{Change, FieldChange, ForeignField, Outcome, Step};

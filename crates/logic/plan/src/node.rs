@@ -64,7 +64,10 @@ fn condition(node: &Value, kind: &str) -> bool {
 impl NodeFacts {
     /// Reads a `Node` object. What the object does not say is left open, never guessed.
     pub fn read(node: &Value) -> Self {
-        let platform = match (text(node, "/status/nodeInfo/operatingSystem"), text(node, "/status/nodeInfo/architecture")) {
+        let platform = match (
+            text(node, "/status/nodeInfo/operatingSystem"),
+            text(node, "/status/nodeInfo/architecture"),
+        ) {
             ("", _) | (_, "") => None,
             (os, architecture) => Platform::parse(&format!("{os}/{architecture}")).ok(),
         };
@@ -118,7 +121,8 @@ impl NodeFacts {
             return false;
         }
         let tolerations = list(pod_spec, "/tolerations");
-        if self.unschedulable && !tolerated(tolerations, "node.kubernetes.io/unschedulable", "", "NoSchedule") {
+        if self.unschedulable && !tolerated(tolerations, "node.kubernetes.io/unschedulable", "", "NoSchedule")
+        {
             return false;
         }
         if !self.taints.iter().all(|t| tolerated(tolerations, &t.key, &t.value, &t.effect)) {
@@ -128,7 +132,8 @@ impl NodeFacts {
         if !selector.iter().all(|(k, v)| self.labels.get(k) == Some(v)) {
             return false;
         }
-        let required = "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+        let required =
+            "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
         match pod_spec.pointer(required) {
             None => true,
             // The terms are alternatives; an empty term matches nothing.
@@ -171,8 +176,12 @@ fn holds(requirement: &Value, label: Option<&str>) -> bool {
         "NotIn" => label.is_none_or(|l| values().all(|v| v != l)),
         "Exists" => label.is_some(),
         "DoesNotExist" => label.is_none(),
-        "Gt" => matches!((label.and_then(number), values().next().and_then(number)), (Some(l), Some(v)) if l > v),
-        "Lt" => matches!((label.and_then(number), values().next().and_then(number)), (Some(l), Some(v)) if l < v),
+        "Gt" => {
+            matches!((label.and_then(number), values().next().and_then(number)), (Some(l), Some(v)) if l > v)
+        }
+        "Lt" => {
+            matches!((label.and_then(number), values().next().and_then(number)), (Some(l), Some(v)) if l < v)
+        }
         _ => false,
     }
 }

@@ -1,0 +1,138 @@
+//! Taking over an object that others have made.
+//!
+//! Server-side apply removes a field only when nobody but us owns it. An object that a script made with `kubectl apply`
+//! would therefore keep every field that a later release drops. Before the first apply, the fields that are the
+//! platform's own are handed over from their managers to ours; the rest, which is people's, stays with whoever owns it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scantling_merge::{FieldSet, Owner, Path, field_owners};
+use serde_json::{Value, json};
+
+use crate::object::MANAGER;
+use crate::settled::settled;
+
+/// Where client-side apply notes the whole object as it was applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// What client-side apply last applied, from the note that it left on the object: the best base there is for an object
+/// that was installed by other means. A note about another kind is none.
+pub(crate) fn last_applied(live: &Value) -> Option<Value> {
+    let note: Value =
+        serde_json::from_str(live.pointer("/metadata/annotations")?.get(LAST_APPLIED)?.as_str()?).ok()?;
+    let same = |field: &str| note.get(field) == live.get(field);
+    (same("apiVersion") && same("kind")).then_some(note)
+}
+
+/// How an object is taken over.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Adoption {
+    /// The managers that hand over fields.
+    pub(crate) managers: Vec<String>,
+    /// `metadata.managedFields` after that.
+    pub(crate) managed_fields: Value,
+    /// Whether that is different from before.
+    pub(crate) changed: bool,
+}
+
+/// Which fields become ours, and how `managedFields` says so. None if the object has no field owners at all.
+///
+/// A field is the platform's own if the previous release had it with the value that it still has, whoever wrote it; or,
+/// if a legacy manager owns it, if the new release has it (and the previous did not, or is not known). What a rule of the
+/// release keeps (`kept`) is not handed over: applying without a field that is ours would remove it.
+pub(crate) fn adopt(
+    live: &Value,
+    desired: &Value,
+    base: Option<&Value>,
+    desired_fields: &FieldSet,
+    base_fields: &FieldSet,
+    legacy_managers: &BTreeSet<String>,
+    kept: &dyn Fn(&Path) -> bool,
+) -> Option<Adoption> {
+    let entries = live.pointer("/metadata/managedFields")?.as_array()?;
+    let api_version = desired.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let untouched = |path: &Path| match (base.and_then(|b| path.select(b)), path.select(live)) {
+        (Some(base), Some(live)) => base.is_null() || settled(live, base, None),
+        _ => false,
+    };
+    let mut given = FieldSet::new();
+    let mut managers: BTreeSet<String> = BTreeSet::new();
+    let mut remaining = Vec::new();
+    for entry in entries {
+        // One entry at a time: an entry that cannot be read stays as it is.
+        let owner = field_owners(&json!({"metadata": {"managedFields": [entry]}})).into_iter().next();
+        let Some(owner) = owner else {
+            remaining.push(entry.clone());
+            continue;
+        };
+        let same_version = entry.get("apiVersion").and_then(Value::as_str) == Some(api_version);
+        if !same_version || owner.subresource.is_some() || owner.manager == MANAGER {
+            remaining.push(entry.clone());
+            continue;
+        }
+        let handed = handed_over(&owner, desired_fields, base_fields, &untouched, legacy_managers, kept);
+        if handed.is_empty() {
+            remaining.push(entry.clone());
+            continue;
+        }
+        let rest = owner.fields.difference(&handed);
+        given = given.union(&handed);
+        managers.insert(owner.manager.clone());
+        if !rest.leaves().is_empty() {
+            let mut entry = entry.clone();
+            entry["fieldsV1"] = rest.to_fields_v1();
+            remaining.push(entry);
+        }
+    }
+    let changed = !given.is_empty();
+    if changed {
+        remaining.insert(
+            0,
+            json!({
+                "manager": MANAGER, "operation": "Apply", "apiVersion": api_version,
+                "fieldsType": "FieldsV1", "fieldsV1": given.to_fields_v1(),
+            }),
+        );
+    }
+    Some(Adoption {
+        managers: managers.into_iter().collect(),
+        managed_fields: Value::Array(remaining),
+        changed,
+    })
+}
+
+fn handed_over(
+    owner: &Owner,
+    desired_fields: &FieldSet,
+    base_fields: &FieldSet,
+    untouched: &dyn Fn(&Path) -> bool,
+    legacy_managers: &BTreeSet<String>,
+    kept: &dyn Fn(&Path) -> bool,
+) -> FieldSet {
+    let legacy = legacy_managers.contains(&owner.manager);
+    let mut handed = FieldSet::new();
+    let mut leaves: BTreeMap<Path, bool> = BTreeMap::new();
+    for path in owner.fields.leaves().paths() {
+        let in_base = base_fields.touches(&path);
+        // The note of client-side apply goes with the adoption: it would soon tell old values.
+        let note = path == Path::fields(["metadata", "annotations", LAST_APPLIED]);
+        let platforms = note
+            || if in_base {
+                untouched(&path)
+            } else {
+                legacy && desired_fields.touches(&path) && !kept(&path)
+            };
+        leaves.insert(path, platforms);
+    }
+    for path in owner.fields.paths() {
+        let whole = leaves.get(&path).copied().unwrap_or_else(|| {
+            // A container goes along when everything in it does.
+            let below = || leaves.iter().filter(|(leaf, _)| leaf.0.starts_with(&path.0));
+            below().next().is_some() && below().all(|(_, platforms)| *platforms)
+        });
+        if whole {
+            handed.insert(&path);
+        }
+    }
+    handed
+}

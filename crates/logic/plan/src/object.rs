@@ -1,0 +1,383 @@
+//! The decision about one object: three ways for every field.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scantling_api::schema::Schema;
+use scantling_api::{ObjectKey, object};
+use scantling_image::Digest;
+use scantling_merge::{FieldSet, MergeError, Operation, Owner, Path, Request, apply, field_owners};
+use scantling_release::{Ownership, Rule, Wave};
+use serde_json::Value;
+
+use crate::PlanError;
+use crate::adopt::{Adoption, adopt, last_applied};
+use crate::settled::settled;
+use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
+use crate::value::{canonical, remove};
+
+/// The field manager under which the product applies.
+pub const MANAGER: &str = "scantling";
+
+/// Time is needed to predict an apply, but no decision depends on it.
+const ANY_TIME: &str = "2000-01-01T00:00:00Z";
+
+/// Managers of the cluster's own controllers: what they write is neither a user's nor a vendor's.
+const CONTROLLERS: [&str; 8] = [
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kube-apiserver",
+    "kubelet",
+    "openshift-controller-manager",
+    "openshift-apiserver",
+    "image-registry",
+    "cluster-policy-controller",
+];
+
+/// What all decisions of one plan have in common.
+#[derive(Debug, Clone)]
+pub struct Frame<'a> {
+    /// Types of all kinds involved.
+    pub schema: &'a Schema,
+    /// The release's rules.
+    pub rules: &'a Ownership,
+    /// Field managers whose fields are the platform's own when the platform was installed by other means.
+    pub legacy_managers: &'a BTreeSet<String>,
+}
+
+impl Frame<'_> {
+    /// The release's rule for a field; a field whose path cannot be said is never moved without asking.
+    fn rule(&self, key: &ObjectKey, path: &Path) -> Rule {
+        self.rules.rule(key, &format!("{path:#}")).unwrap_or(Rule::Stop)
+    }
+}
+
+/// One object as the three sides see it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sides<'a> {
+    /// What the release wants, images by digest, generated values filled in.
+    pub desired: &'a Value,
+    /// What was last applied, by us or, if known, by the vendor.
+    pub base: Option<&'a Value>,
+    /// What the cluster has.
+    pub live: Option<&'a Value>,
+    /// Whether the inventory says that the object is ours.
+    pub ours: bool,
+}
+
+/// Decides what happens to one object. Pure: the same sides give the same step, so that it can be decided again just
+/// before the write, on what is there by then.
+///
+/// # Errors
+/// [`PlanError`] if the object cannot be merged at all, as when a field has a type that its kind does not allow.
+pub fn decide(frame: &Frame<'_>, key: &ObjectKey, wave: Wave, sides: Sides<'_>) -> Result<Step, PlanError> {
+    let Some(live) = sides.live else {
+        return Ok(Step {
+            outcome: Outcome::Created,
+            cause: if sides.ours { "it is gone from the cluster".to_owned() } else { String::new() },
+            body: sides.desired.clone(),
+            ..blank(key, wave, precondition(&[], None, &[], false))
+        });
+    };
+    Decision::new(frame, key, sides, live)?.step(wave)
+}
+
+pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
+    Step {
+        key: key.clone(),
+        wave,
+        outcome: Outcome::Unchanged,
+        cause: String::new(),
+        changes: Vec::new(),
+        kept: Vec::new(),
+        taken: Vec::new(),
+        conflicts: Vec::new(),
+        taken_over: Vec::new(),
+        precondition,
+        body: Value::Null,
+        managed_fields: None,
+    }
+}
+
+/// The fields that applying an object owns.
+fn applied_fields(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<FieldSet, PlanError> {
+    let merged = merge(frame, key, None, value, true)?;
+    Ok(owned(&field_owners(&merged), |o| is_ours(o)))
+}
+
+fn merge(
+    frame: &Frame<'_>,
+    key: &ObjectKey,
+    live: Option<&Value>,
+    body: &Value,
+    force: bool,
+) -> Result<Value, PlanError> {
+    let gvk = object::gvk(body)
+        .map_err(|e| PlanError::NotAnObject { object: key.to_string(), reason: e.to_string() })?;
+    let api_version = gvk.api_version();
+    let request = Request::new(frame.schema, &api_version, &gvk.kind, MANAGER, ANY_TIME);
+    apply(&request, live, body, force).map_err(|error: MergeError| PlanError::CannotMerge {
+        object: key.to_string(),
+        reason: error.to_string(),
+    })
+}
+
+pub(crate) fn is_ours(owner: &Owner) -> bool {
+    owner.manager == MANAGER && owner.operation == Operation::Apply && owner.subresource.is_none()
+}
+
+fn owned(owners: &[Owner], which: impl Fn(&Owner) -> bool) -> FieldSet {
+    owners.iter().filter(|o| which(o)).fold(FieldSet::new(), |all, o| all.union(&o.fields))
+}
+
+/// Identity of an object is not a field that anybody can own or change.
+fn is_identity(path: &Path) -> bool {
+    matches!(path.to_string().as_str(), ".apiVersion" | ".kind" | ".metadata.name" | ".metadata.namespace")
+}
+
+struct Decision<'a> {
+    frame: &'a Frame<'a>,
+    key: &'a ObjectKey,
+    sides: Sides<'a>,
+    /// What was last applied, as far as it is known from anywhere.
+    base: Option<Value>,
+    adoption: Option<Adoption>,
+    /// The live object with its fields handed over.
+    live: Value,
+    owners: Vec<Owner>,
+    desired_fields: FieldSet,
+}
+
+impl<'a> Decision<'a> {
+    fn new(
+        frame: &'a Frame<'a>,
+        key: &'a ObjectKey,
+        sides: Sides<'a>,
+        live: &'a Value,
+    ) -> Result<Self, PlanError> {
+        let desired_fields = applied_fields(frame, key, sides.desired)?;
+        let owners = field_owners(live);
+        let known = owners.iter().any(is_ours);
+        let base = match sides.base {
+            None if !known && !sides.ours => last_applied(live),
+            base => base.cloned(),
+        };
+        let base_fields = match &base {
+            // A base that can no longer be merged (its kind's schema changed) is no base.
+            Some(base) => applied_fields(frame, key, base).unwrap_or_default(),
+            None => FieldSet::new(),
+        };
+        let adoption = if known || sides.ours {
+            None
+        } else {
+            let kept = |path: &Path| frame.rule(key, path) == Rule::Keep;
+            adopt(
+                live,
+                sides.desired,
+                base.as_ref(),
+                &desired_fields,
+                &base_fields,
+                frame.legacy_managers,
+                &kept,
+            )
+        };
+        let mut live = live.clone();
+        if let Some(adoption) = &adoption
+            && let Some(metadata) = live.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.insert("managedFields".to_owned(), adoption.managed_fields.clone());
+        }
+        let owners = if adoption.is_some() { field_owners(&live) } else { owners };
+        Ok(Self { frame, key, sides, base, adoption, live, owners, desired_fields })
+    }
+
+    fn foreign(&self, path: &Path, rule: Option<Rule>) -> ForeignField {
+        let owners: BTreeSet<String> = self
+            .owners
+            .iter()
+            .filter(|o| !is_ours(o) && o.fields.touches(path))
+            .map(|o| o.manager.clone())
+            .collect();
+        ForeignField { field: format!("{path:#}"), owners: owners.into_iter().collect(), rule }
+    }
+
+    fn step(self, wave: Wave) -> Result<Step, PlanError> {
+        let ours = owned(&self.owners, is_ours);
+        let secret = self.key.group.is_empty() && self.key.kind == "Secret";
+        let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
+        leaves.retain(|path| !is_identity(path));
+
+        let mut body = self.sides.desired.clone();
+        let mut changes = Vec::new();
+        let mut taken = Vec::new();
+        let mut kept = Vec::new();
+        let mut conflicts = Vec::new();
+        let mut left: BTreeSet<String> = BTreeSet::new();
+        for path in &leaves {
+            let Some(wanted) = path.select(self.sides.desired) else { continue };
+            let base = self.base.as_ref().and_then(|b| path.select(b)).filter(|b| !(secret && b.is_null()));
+            let found = path.select(&self.live);
+            if found.is_some_and(|found| settled(found, wanted, base)) {
+                continue;
+            }
+            let change = if found.is_some() { Change::Set } else { Change::Add };
+            if self.may_move(path, base, found, &ours) {
+                changes.push(FieldChange { field: format!("{path:#}"), change });
+                continue;
+            }
+            let rule = self.frame.rule(self.key, path);
+            match rule {
+                Rule::Take => {
+                    changes.push(FieldChange { field: format!("{path:#}"), change });
+                    taken.push(self.foreign(path, Some(rule)));
+                }
+                Rule::Keep => {
+                    kept.push(self.foreign(path, Some(rule)));
+                    left.insert(format!("{path:#}"));
+                    remove(&mut body, path);
+                }
+                Rule::Stop => conflicts.push(self.foreign(path, Some(rule))),
+            }
+        }
+
+        let result = merge(self.frame, self.key, Some(&self.live), &body, true)?;
+        for path in ours.leaves().paths() {
+            if path.select(&self.live).is_some() && path.select(&result).is_none() {
+                changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
+            }
+        }
+        kept.extend(self.kept_by_others(&result, &left));
+        changes.sort();
+        changes.dedup();
+        kept.sort();
+
+        let owns_all = applied_fields(self.frame, self.key, &body)?.difference(&ours).leaves().paths();
+        let unowned = owns_all.iter().any(|path| !is_identity(path));
+        let (outcome, cause) = if !conflicts.is_empty() {
+            (Outcome::Conflict, conflict_cause(&conflicts))
+        } else if self.adoption.is_some() || (!self.sides.ours && ours.is_empty()) {
+            (Outcome::Adopted, adopted_cause(&changes, self.adoption.as_ref()))
+        } else if !changes.is_empty() {
+            (Outcome::Updated, changed_cause(&changes))
+        } else if unowned {
+            (Outcome::Updated, "the fields have the release's values and become Scantling's".to_owned())
+        } else {
+            (Outcome::Unchanged, String::new())
+        };
+        let (taken_over, managed_fields) = match self.adoption {
+            Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
+            None => (Vec::new(), None),
+        };
+        let precondition = precondition(&leaves, Some(&self.live), &self.owners, secret);
+        Ok(Step {
+            outcome,
+            cause,
+            changes,
+            kept,
+            taken,
+            conflicts,
+            taken_over,
+            body,
+            managed_fields,
+            ..blank(self.key, wave, precondition)
+        })
+    }
+
+    /// Whether the release may change a field without asking: nobody else has touched it since it was last applied.
+    fn may_move(&self, path: &Path, base: Option<&Value>, found: Option<&Value>, ours: &FieldSet) -> bool {
+        let mut others = self.owners.iter().filter(|o| !is_ours(o) && o.fields.touches(path)).peekable();
+        match (base, found) {
+            // It is as it was last applied.
+            (Some(base), Some(found)) if settled(found, base, None) => true,
+            // Somebody has taken away what was applied.
+            (Some(_), None) => ours.contains(path),
+            // It is new in the release, and nobody has it.
+            (None, None) => true,
+            // It has a value that we did not apply: a server's default if nobody owns it, the platform's own
+            // earlier writer if nothing is known about what that one applied, else somebody's change.
+            (base, Some(_)) => {
+                others.peek().is_none()
+                    || (base.is_none()
+                        && self.adoption.is_some()
+                        && self.frame.rule(self.key, path) != Rule::Keep
+                        && others.all(|o| self.frame.legacy_managers.contains(&o.manager)))
+            }
+        }
+    }
+
+    /// Fields of people that the release neither has nor had: they stay.
+    fn kept_by_others(&self, result: &Value, but: &BTreeSet<String>) -> Vec<ForeignField> {
+        let mut fields: BTreeMap<String, ForeignField> = BTreeMap::new();
+        for owner in &self.owners {
+            let system = CONTROLLERS.contains(&owner.manager.as_str());
+            if is_ours(owner) || system || owner.subresource.is_some() {
+                continue;
+            }
+            for path in owner.fields.leaves().paths() {
+                let text = format!("{path:#}");
+                if text.starts_with(".status") || is_identity(&path) || but.contains(&text) {
+                    continue;
+                }
+                if !self.desired_fields.touches(&path) && path.select(result).is_some() {
+                    fields.entry(text).or_insert_with(|| self.foreign(&path, None));
+                }
+            }
+        }
+        fields.into_values().collect()
+    }
+}
+
+fn names(fields: &[ForeignField]) -> String {
+    fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn conflict_cause(conflicts: &[ForeignField]) -> String {
+    let owners: BTreeSet<&str> = conflicts.iter().flat_map(|c| c.owners.iter().map(String::as_str)).collect();
+    if owners.is_empty() {
+        format!("{} has been removed since it was last applied", names(conflicts))
+    } else {
+        let owners: Vec<&str> = owners.into_iter().collect();
+        format!("{} was changed by {}", names(conflicts), owners.join(", "))
+    }
+}
+
+fn changed_cause(changes: &[FieldChange]) -> String {
+    // More than a handful of paths is read in the plan, not in a line.
+    const SHOWN: usize = 3;
+    let mut text: Vec<&str> = changes.iter().take(SHOWN).map(|c| c.field.as_str()).collect();
+    let more = changes.len().saturating_sub(SHOWN);
+    let rest = format!("{more} more");
+    if more > 0 {
+        text.push(&rest);
+    }
+    text.join(", ")
+}
+
+fn adopted_cause(changes: &[FieldChange], adoption: Option<&Adoption>) -> String {
+    let mut cause = match adoption.map(|a| a.managers.join(", ")) {
+        Some(managers) if !managers.is_empty() => format!("fields of {managers} become Scantling's"),
+        _ => "it existed already".to_owned(),
+    };
+    if !changes.is_empty() {
+        cause.push_str("; ");
+        cause.push_str(&changed_cause(changes));
+    }
+    cause
+}
+
+/// The digest of what a decision was based on: for each field its value (for Secrets only whether there is one) and
+/// its owners. Two objects with the same digest lead to the same step.
+fn precondition(fields: &[Path], live: Option<&Value>, owners: &[Owner], secret: bool) -> Digest {
+    let mut read = String::from(if live.is_some() { "present\n" } else { "absent\n" });
+    for path in fields {
+        let value = match live.and_then(|live| path.select(live)) {
+            None => "none".to_owned(),
+            Some(_) if secret => "some".to_owned(),
+            Some(value) => canonical(value),
+        };
+        let owners: BTreeSet<&str> =
+            owners.iter().filter(|o| o.fields.touches(path)).map(|o| o.manager.as_str()).collect();
+        let owners: Vec<&str> = owners.into_iter().collect();
+        read.push_str(&format!("{path:#}={value} {}\n", owners.join(",")));
+    }
+    Digest::of(read.as_bytes())
+}

@@ -1,0 +1,122 @@
+//! What a plan says about one object.
+
+use std::fmt;
+
+use scantling_api::ObjectKey;
+use scantling_image::Digest;
+use scantling_release::{Rule, Wave};
+use serde::Serialize;
+use serde_json::Value;
+
+/// How an object ends; every object of a run ends in exactly one of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It did not exist.
+    Created,
+    /// Fields were written.
+    Updated,
+    /// Nothing had to be written.
+    Unchanged,
+    /// It existed without us; its fields are ours from now on.
+    Adopted,
+    /// It stays as it is, because a rule or its origin says so.
+    KeptByUser,
+    /// Somebody else changed a field and no rule says who wins; nothing was written.
+    Conflict,
+    /// It belonged to the previous release only, and was deleted.
+    Pruned,
+    /// It could not be written.
+    Failed,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Created => "created",
+            Self::Updated => "updated",
+            Self::Unchanged => "unchanged",
+            Self::Adopted => "adopted",
+            Self::KeptByUser => "kept by user",
+            Self::Conflict => "conflict",
+            Self::Pruned => "pruned",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+/// What happens to one field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// It is not there yet.
+    Add,
+    /// It gets another value.
+    Set,
+    /// It goes away.
+    Remove,
+}
+
+/// A field that is written.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct FieldChange {
+    /// The field's path, `.data.key`.
+    pub field: String,
+    /// What happens to it.
+    pub change: Change,
+}
+
+/// A field that somebody else has a say in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct ForeignField {
+    /// The field's path.
+    pub field: String,
+    /// The field managers that own it; empty if nobody does.
+    pub owners: Vec<String>,
+    /// The rule that decided, if the release has one for the field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+}
+
+/// The step for one object.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Step {
+    /// The object.
+    pub key: ObjectKey,
+    /// When it is written.
+    pub wave: Wave,
+    /// How it is expected to end.
+    pub outcome: Outcome,
+    /// Why, in words for people.
+    pub cause: String,
+    /// The fields that are written, in order of their paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FieldChange>,
+    /// Fields of others that stay.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<ForeignField>,
+    /// Fields of others that the release takes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<ForeignField>,
+    /// Fields that stop the run.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conflicts: Vec<ForeignField>,
+    /// Field managers whose fields become ours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taken_over: Vec<String>,
+    /// Digest of everything that was read of the object to come to this step.
+    pub precondition: Digest,
+    /// What is applied. Not part of the plan's text: it holds the values of Secrets.
+    #[serde(skip)]
+    pub body: Value,
+    /// The `managedFields` to put in place before applying, so that fields that the release no longer has vanish.
+    #[serde(skip)]
+    pub managed_fields: Option<Value>,
+}
+
+impl Step {
+    /// Whether the step writes anything.
+    pub fn writes(&self) -> bool {
+        matches!(self.outcome, Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Pruned)
+    }
+}

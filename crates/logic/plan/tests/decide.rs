@@ -1,0 +1,325 @@
+//! What happens to one object, case by case. The live side is made with the API's own merge, as a server would.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scantling_api::schema::Schema;
+use scantling_api::{ObjectKey, object};
+use scantling_merge::{Request, apply, update};
+use scantling_plan::{Change, Frame, Outcome, Sides, Step, decide};
+use scantling_release::{Release, Wave};
+use serde_json::{Value, json};
+
+const NOW: &str = "2022-01-01T00:00:00Z";
+
+fn request<'a>(object: &'a Value, manager: &'a str) -> Request<'a> {
+    let text = |p: &str| object.pointer(p).unwrap().as_str().unwrap();
+    Request::new(Schema::kubernetes(), text("/apiVersion"), text("/kind"), manager, NOW)
+}
+
+/// The object after somebody wrote it whole (create or PUT).
+fn written(live: Option<&Value>, object: &Value, manager: &str) -> Value {
+    update(&request(object, manager), live, object).unwrap()
+}
+
+/// The object after we applied it.
+fn applied(live: Option<&Value>, object: &Value) -> Value {
+    apply(&request(object, "scantling"), live, object, true).unwrap()
+}
+
+fn config(data: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": data})
+}
+
+fn release(rules: &str) -> Release {
+    let file = format!(
+        "apiVersion: scantling.dev/v1alpha1\nkind: Release\nname: r\nversion: 1.0.0\nmanifests: [a.yaml]\nownership: {rules}\n"
+    );
+    let manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n";
+    let tree = BTreeMap::from([
+        ("release.yaml".to_owned(), file.into_bytes()),
+        ("a.yaml".to_owned(), manifest.as_bytes().to_vec()),
+    ]);
+    Release::read(&tree).unwrap()
+}
+
+struct Case<'a> {
+    desired: &'a Value,
+    base: Option<&'a Value>,
+    live: Option<&'a Value>,
+    ours: bool,
+    rules: &'a str,
+}
+
+fn step(case: &Case<'_>) -> Step {
+    let release = release(case.rules);
+    let legacy = BTreeSet::from(["kubectl-client-side-apply".to_owned(), "oc".to_owned()]);
+    let frame = Frame { schema: Schema::kubernetes(), rules: &release.ownership, legacy_managers: &legacy };
+    let key: ObjectKey = object::key(case.desired).unwrap();
+    let sides = Sides { desired: case.desired, base: case.base, live: case.live, ours: case.ours };
+    decide(&frame, &key, Wave::Configuration, sides).unwrap()
+}
+
+fn changes(step: &Step) -> Vec<(String, Change)> {
+    step.changes.iter().map(|c| (c.field.clone(), c.change)).collect()
+}
+
+fn kept(step: &Step) -> Vec<(String, Vec<String>)> {
+    step.kept.iter().map(|k| (k.field.clone(), k.owners.clone())).collect()
+}
+
+/// What the object is after the step, as the run writes it.
+fn carried_out(step: &Step, live: &Value) -> Value {
+    let mut live = live.clone();
+    if let Some(fields) = &step.managed_fields {
+        live["metadata"]["managedFields"] = fields.clone();
+    }
+    apply(&request(&step.body, "scantling"), Some(&live), &step.body, true).unwrap()
+}
+
+#[test]
+fn what_is_not_there_is_created() {
+    let desired = config(json!({"a": "1"}));
+    let step = step(&Case { desired: &desired, base: None, live: None, ours: false, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Created);
+    assert_eq!(step.body, desired);
+}
+
+#[test]
+fn what_is_as_it_should_be_is_left_alone() {
+    let desired = config(json!({"a": "1"}));
+    let live = applied(None, &desired);
+    let step =
+        step(&Case { desired: &desired, base: Some(&desired), live: Some(&live), ours: true, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Unchanged);
+    assert!(!step.writes());
+}
+
+#[test]
+fn a_new_release_moves_its_own_fields_and_drops_what_it_no_longer_has() {
+    let base = config(json!({"a": "1", "old": "x", "same": "s"}));
+    let live = applied(None, &base);
+    let desired = config(json!({"a": "2", "new": "y", "same": "s"}));
+    let step =
+        step(&Case { desired: &desired, base: Some(&base), live: Some(&live), ours: true, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Updated);
+    assert_eq!(
+        changes(&step),
+        [
+            (".data.a".to_owned(), Change::Set),
+            (".data.new".to_owned(), Change::Add),
+            (".data.old".to_owned(), Change::Remove),
+        ]
+    );
+    assert_eq!(carried_out(&step, &live)["data"], json!({"a": "2", "new": "y", "same": "s"}));
+}
+
+#[test]
+fn somebody_elses_change_stops_unless_a_rule_decides() {
+    let base = config(json!({"a": "1", "b": "1"}));
+    let edited = config(json!({"a": "mine", "b": "1"}));
+    let live = written(Some(&applied(None, &base)), &edited, "kubectl-edit");
+    let desired = config(json!({"a": "2", "b": "2"}));
+    let rule = |rule: &str| format!("[{{kind: ConfigMap, name: c, field: .data.a, rule: {rule}}}]");
+    let run = |rules: &str| {
+        step(&Case { desired: &desired, base: Some(&base), live: Some(&live), ours: true, rules })
+    };
+
+    let stopped = run("[]");
+    assert_eq!(stopped.outcome, Outcome::Conflict);
+    assert_eq!(stopped.cause, ".data.a was changed by kubectl-edit");
+    assert_eq!(stopped.conflicts.len(), 1);
+    assert!(!stopped.writes());
+
+    let taken = run(&rule("take"));
+    assert_eq!(taken.outcome, Outcome::Updated);
+    assert_eq!(taken.taken[0].owners, ["kubectl-edit"]);
+    assert_eq!(carried_out(&taken, &live)["data"], json!({"a": "2", "b": "2"}));
+
+    let left = run(&rule("keep"));
+    assert_eq!(left.outcome, Outcome::Updated);
+    assert_eq!(kept(&left), [(".data.a".to_owned(), vec!["kubectl-edit".to_owned()])]);
+    let after = carried_out(&left, &live);
+    assert_eq!(after["data"], json!({"a": "mine", "b": "2"}));
+
+    // The next run on the result has nothing to do.
+    let rules = rule("keep");
+    let again = step(&Case {
+        desired: &desired,
+        base: Some(&desired),
+        live: Some(&after),
+        ours: true,
+        rules: &rules,
+    });
+    assert_eq!(again.outcome, Outcome::Unchanged, "{again:?}");
+}
+
+#[test]
+fn a_change_to_the_very_value_that_the_release_wants_is_no_conflict() {
+    let base = config(json!({"a": "1"}));
+    let desired = config(json!({"a": "2"}));
+    let live = written(Some(&applied(None, &base)), &desired, "kubectl-edit");
+    let step =
+        step(&Case { desired: &desired, base: Some(&base), live: Some(&live), ours: true, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Updated);
+    assert!(step.changes.is_empty() && step.conflicts.is_empty());
+    assert_eq!(step.cause, "the fields have the release's values and become Scantling's");
+}
+
+#[test]
+fn a_removed_field_is_not_brought_back_silently() {
+    let base = config(json!({"a": "1", "b": "1"}));
+    let live = written(Some(&applied(None, &base)), &config(json!({"b": "1"})), "kubectl-edit");
+    let step = step(&Case { desired: &base, base: Some(&base), live: Some(&live), ours: true, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Conflict);
+    assert_eq!(step.cause, ".data.a has been removed since it was last applied");
+}
+
+#[test]
+fn adopting_takes_over_the_vendors_fields_and_keeps_the_users() {
+    let vendors = config(json!({"a": "1", "old": "x"}));
+    let by_vendor = written(None, &vendors, "kubectl-client-side-apply");
+    let with_users = config(json!({"a": "1", "old": "x", "mine": "m"}));
+    let live = written(Some(&by_vendor), &with_users, "kubectl-edit");
+    let desired = config(json!({"a": "2"}));
+
+    let step =
+        step(&Case { desired: &desired, base: Some(&vendors), live: Some(&live), ours: false, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Adopted, "{step:?}");
+    assert_eq!(step.taken_over, ["kubectl-client-side-apply"]);
+    assert_eq!(kept(&step), [(".data.mine".to_owned(), vec!["kubectl-edit".to_owned()])]);
+    let after = carried_out(&step, &live);
+    assert_eq!(after["data"], json!({"a": "2", "mine": "m"}));
+    let managers: Vec<&str> = after["metadata"]["managedFields"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["manager"].as_str().unwrap())
+        .collect();
+    assert!(!managers.contains(&"kubectl-client-side-apply"), "{managers:?}");
+}
+
+#[test]
+fn the_previous_releases_values_are_the_vendors_whoever_wrote_them() {
+    let vendors = config(json!({"a": "1", "old": "x"}));
+    let live = written(None, &vendors, "deploy.sh");
+    let desired = config(json!({"a": "2"}));
+    let step =
+        step(&Case { desired: &desired, base: Some(&vendors), live: Some(&live), ours: false, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Adopted);
+    assert_eq!(carried_out(&step, &live)["data"], json!({"a": "2"}));
+}
+
+#[test]
+fn without_a_base_unknown_fields_stay_and_unknown_writers_stop() {
+    let live = written(None, &config(json!({"a": "1", "other": "x"})), "oc");
+    let desired = config(json!({"a": "2"}));
+    let by_legacy =
+        step(&Case { desired: &desired, base: None, live: Some(&live), ours: false, rules: "[]" });
+    assert_eq!(by_legacy.outcome, Outcome::Adopted);
+    assert_eq!(kept(&by_legacy), [(".data.other".to_owned(), vec!["oc".to_owned()])]);
+    assert_eq!(carried_out(&by_legacy, &live)["data"], json!({"a": "2", "other": "x"}));
+
+    let live = written(None, &config(json!({"a": "1"})), "somebody");
+    let by_unknown =
+        step(&Case { desired: &desired, base: None, live: Some(&live), ours: false, rules: "[]" });
+    assert_eq!(by_unknown.outcome, Outcome::Conflict);
+    assert_eq!(by_unknown.cause, ".data.a was changed by somebody");
+}
+
+#[test]
+fn the_note_of_client_side_apply_is_the_base_when_there_is_no_other_and_goes() {
+    let mut vendors = config(json!({"a": "1", "old": "x"}));
+    let note = vendors.to_string();
+    vendors["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": note});
+    let live = written(None, &vendors, "kubectl-client-side-apply");
+    let desired = config(json!({"a": "2"}));
+    let step = step(&Case { desired: &desired, base: None, live: Some(&live), ours: false, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Adopted);
+    let after = carried_out(&step, &live);
+    assert_eq!(after["data"], json!({"a": "2"}));
+    assert_eq!(after["metadata"].get("annotations"), None, "{after}");
+    assert!(step.kept.is_empty(), "{:?}", step.kept);
+}
+
+#[test]
+fn a_rule_that_keeps_is_obeyed_at_adoption() {
+    let live = written(None, &config(json!({"a": "theirs"})), "oc");
+    let desired = config(json!({"a": "2", "b": "2"}));
+    let rules = "[{kind: ConfigMap, name: c, field: .data.a, rule: keep}]";
+    let step = step(&Case { desired: &desired, base: None, live: Some(&live), ours: false, rules });
+    assert_eq!(step.outcome, Outcome::Adopted);
+    assert_eq!(carried_out(&step, &live)["data"], json!({"a": "theirs", "b": "2"}));
+}
+
+#[test]
+fn an_adoption_that_was_cut_in_the_middle_goes_on() {
+    let vendors = config(json!({"a": "1", "old": "x"}));
+    let live = written(None, &vendors, "oc");
+    let desired = config(json!({"a": "2"}));
+    let first =
+        step(&Case { desired: &desired, base: Some(&vendors), live: Some(&live), ours: false, rules: "[]" });
+    let mut half = live;
+    half["metadata"]["managedFields"] = first.managed_fields.unwrap();
+    let second =
+        step(&Case { desired: &desired, base: Some(&vendors), live: Some(&half), ours: false, rules: "[]" });
+    assert!(second.writes() && second.managed_fields.is_none(), "{second:?}");
+    assert_eq!(carried_out(&second, &half)["data"], json!({"a": "2"}));
+}
+
+#[test]
+fn lists_with_keys_are_compared_item_by_item() {
+    let deployment = |image: &str, extra: Option<Value>| {
+        let mut containers = vec![json!({"name": "main", "image": image})];
+        containers.extend(extra);
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "n"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}},
+                "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}}}})
+    };
+    let base = deployment("q.io/a:1", None);
+    let edited = deployment("q.io/a:1", Some(json!({"name": "side", "image": "q.io/s:1"})));
+    let live = written(Some(&applied(None, &base)), &edited, "kubectl-edit");
+    let desired = deployment("q.io/a:2", None);
+    let step =
+        step(&Case { desired: &desired, base: Some(&base), live: Some(&live), ours: true, rules: "[]" });
+    assert_eq!(step.outcome, Outcome::Updated);
+    assert_eq!(
+        changes(&step),
+        [(".spec.template.spec.containers[name=\"main\"].image".to_owned(), Change::Set)]
+    );
+    assert!(step.kept.iter().any(|k| k.field.contains("side")), "{:?}", step.kept);
+    let after = carried_out(&step, &live);
+    assert_eq!(after["spec"]["template"]["spec"]["containers"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn the_precondition_moves_with_what_was_read_and_with_nothing_else() {
+    let base = config(json!({"a": "1"}));
+    let live = applied(None, &base);
+    let desired = config(json!({"a": "2"}));
+    let read = |live: &Value| {
+        step(&Case { desired: &desired, base: Some(&base), live: Some(live), ours: true, rules: "[]" })
+            .precondition
+    };
+    let mut touched = live.clone();
+    touched["metadata"]["resourceVersion"] = json!("99");
+    touched["data"]["other"] = json!("x");
+    assert_eq!(read(&live), read(&touched));
+    let edited = written(Some(&live), &config(json!({"a": "9"})), "kubectl-edit");
+    assert_ne!(read(&live), read(&edited));
+}
+
+#[test]
+fn a_secret_never_shows_its_values() {
+    let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}, "data": {"k": value}});
+    let live = written(None, &secret("b2xkLXBhc3N3b3Jk"), "somebody");
+    let desired = secret("bmV3LXBhc3N3b3Jk");
+    let step = step(&Case { desired: &desired, base: None, live: Some(&live), ours: false, rules: "[]" });
+    let text = serde_json::to_string(&step).unwrap();
+    assert!(!text.contains("b2xkLXBhc3N3b3Jk") && !text.contains("bmV3LXBhc3N3b3Jk"), "{text}");
+    // Only whether there is a value is part of the precondition: a digest of a password could be guessed at.
+    let other = written(None, &secret("b3RoZXI="), "somebody");
+    let again =
+        self::step(&Case { desired: &desired, base: None, live: Some(&other), ours: false, rules: "[]" });
+    assert_eq!(step.precondition, again.precondition);
+}
