@@ -6,7 +6,8 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use scantling_api::{ObjectKey, object};
+use scantling_api::{GroupVersionKind, ObjectKey, object};
+use scantling_observed::Observed;
 use serde_json::{Value, json};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
@@ -260,6 +261,27 @@ impl Cluster {
             }
         }
         Err(ClusterError::Malformed { what, message: format!("the list does not end after {PAGES} pages") })
+    }
+
+    /// Every object of the given kinds that the server serves: one list for each kind, in one namespace or over all.
+    pub async fn observe(
+        &self,
+        served: &Served,
+        kinds: &[GroupVersionKind],
+        namespace: Option<&str>,
+    ) -> Result<Observed, ClusterError> {
+        let mut observed = Observed::new();
+        for gvk in kinds {
+            let Some(resource) = served.by_gvk(gvk) else { continue };
+            let namespace = namespace.filter(|_| resource.namespaced);
+            for object in self.list(resource, namespace, None).await? {
+                observed.insert(object).map_err(|error| ClusterError::Malformed {
+                    what: format!("list {}", resource.plural),
+                    message: error.to_string(),
+                })?;
+            }
+        }
+        Ok(observed)
     }
 
     /// Makes one change. This is the only function that writes.
