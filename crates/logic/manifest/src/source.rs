@@ -9,21 +9,17 @@ use scantling_yaml::{LineIndex, Node, SourceMap};
 pub(crate) struct File<'text> {
     path: &'text str,
     text: &'text str,
-    lines: OnceCell<LineIndex<'text>>,
+    lines: LineIndex<'text>,
 }
 
 impl<'text> File<'text> {
     pub(crate) fn new(path: &'text str, text: &'text str) -> Self {
-        Self { path, text, lines: OnceCell::new() }
-    }
-
-    pub(crate) fn path(&self) -> &'text str {
-        self.path
+        Self { path, text, lines: LineIndex::new(text) }
     }
 
     /// The place of a range of bytes.
     pub(crate) fn place(&self, start: usize, end: usize) -> Place {
-        let (line, column) = self.lines.get_or_init(|| LineIndex::new(self.text)).position(start);
+        let (line, column) = self.lines.position(start);
         let file =
             FilePlace { path: self.path.to_owned(), line, column, span: Some((start, end.max(start))) };
         Place { file: Some(file), object: None, field: None }

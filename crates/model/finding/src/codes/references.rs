@@ -33,4 +33,8 @@ table! {
         "parameter that nothing reads",
         "the image is given as a parameter but no manifest uses the parameter's name, so that changing it changes nothing",
         "remove the parameter, or correct its name";
+    UNQUOTED_TAG = "SCN0109", Warning,
+        "tag that is not quoted",
+        "YAML takes an unquoted tag of digits for a number, and tools that write it again write another text: 14.10 becomes 14.1",
+        "put the tag in quotes";
 }
