@@ -104,7 +104,7 @@ impl<'a> One<'a> {
                 self.notebook.namespace(),
                 self.notebook.name()
             );
-            return self.report(target, Err(Refusal { reason: "ForeignObject", message }), None);
+            return self.report(target, &Err(Refusal { reason: "ForeignObject", message }), None);
         }
         let mut actions = Vec::new();
         if let Some(image) = self.image(&resolved, set) {
@@ -115,7 +115,7 @@ impl<'a> One<'a> {
                 actions.extend(self.replace_stuck_pod(set));
             }
         }
-        actions.extend(self.report(target, resolved, set));
+        actions.extend(self.report(target, &resolved, set));
         actions
     }
 
@@ -213,7 +213,7 @@ impl<'a> One<'a> {
     fn report(
         self,
         target: Target,
-        resolved: Result<Resolved<'a>, Refusal>,
+        resolved: &Result<Resolved<'a>, Refusal>,
         set: Option<StatefulSet<'a>>,
     ) -> Vec<Action> {
         let pod = self.pod(set);
@@ -221,8 +221,8 @@ impl<'a> One<'a> {
         let running = pod.zip(container).and_then(|(pod, container)| Running::of(pod, container));
         let entry = resolved.as_ref().ok().and_then(Resolved::entry);
         let image = resolved.as_ref().ok().map(Resolved::image);
-        let update = self.update_condition(&resolved, running.as_ref(), set);
-        let conditions = vec![resolved_condition(&resolved), update];
+        let update = self.update_condition(resolved, running.as_ref(), set);
+        let conditions = vec![resolved_condition(resolved), update];
         let mut actions = Vec::new();
         for condition in &conditions {
             let is_bad = (condition.kind == IMAGE_RESOLVED) != condition.status;

@@ -139,7 +139,7 @@ pub(super) fn patch(live: Option<&Value>, wanted: &Value) -> Option<Value> {
             changes.insert(name.clone(), merge(have, &wanted));
         }
     }
-    (!changes.is_empty()).then(|| Value::Object(changes))
+    (!changes.is_empty()).then_some(Value::Object(changes))
 }
 
 /// The merge patch from one value to another.

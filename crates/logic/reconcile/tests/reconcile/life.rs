@@ -51,7 +51,7 @@ fn let_happen(cluster: &mut Cluster, what: Happens) {
     let names = ["a", "b", "c"];
     match what {
         Happens::Catalogue(n) => {
-            cluster.catalogue(names[usize::from(n)], &[("tensorflow", &format!("2.{n}"))])
+            cluster.catalogue(names[usize::from(n)], &[("tensorflow", &format!("2.{n}"))]);
         }
         Happens::Withdrawn => {
             let key = scantling_api::ObjectKey::namespaced(
@@ -62,10 +62,10 @@ fn let_happen(cluster: &mut Cluster, what: Happens) {
             );
             cluster.observed.remove(&key);
         }
-        Happens::Stop => cluster.annotate("nb", "kubeflow-resource-stopped", json!("now")),
-        Happens::Start => cluster.annotate("nb", "kubeflow-resource-stopped", Value::Null),
+        Happens::Stop => cluster.annotate("nb", "kubeflow-resource-stopped", &json!("now")),
+        Happens::Start => cluster.annotate("nb", "kubeflow-resource-stopped", &Value::Null),
         Happens::Restart => {
-            cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", json!("true"))
+            cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", &json!("true"));
         }
         Happens::Drain => {
             cluster.observed.remove(&scantling_api::ObjectKey::namespaced("", "Pod", "anna", "nb-0"));
@@ -82,7 +82,7 @@ fn let_happen(cluster: &mut Cluster, what: Happens) {
         }
         // By somebody who may write the status; a pod that runs says by itself what has started.
         Happens::StatusLost => {
-            cluster.edit("kubeflow.org", "Notebook", "anna", "nb", &json!({"status": null}))
+            cluster.edit("kubeflow.org", "Notebook", "anna", "nb", &json!({"status": null}));
         }
     }
 }

@@ -9,6 +9,9 @@ const OLD: &[(&str, &str)] = &[("tensorflow", "2.4.1"), ("numpy", "1.19.2")];
 const NEW: &[(&str, &str)] = &[("tensorflow", "2.7.0"), ("numpy", "1.19.2")];
 const MARK: &str = "scantling.dev/update-pending";
 
+/// What is done to a cluster before it is looked at.
+type Change<'a> = &'a dyn Fn(&mut Cluster);
+
 /// A pod of the vendor's spawner, which runs a digest under a tag.
 fn spawned(cluster: &mut Cluster, written: &str, image_id: &str) {
     cluster.put(json!({
@@ -70,7 +73,7 @@ fn a_pod_is_marked_when_its_name_means_something_else_now() {
 
 #[test]
 fn a_mark_goes_when_it_is_no_longer_true() {
-    let changes: [(&str, &dyn Fn(&mut Cluster)); 4] = [
+    let changes: [(&str, Change<'_>); 4] = [
         ("the catalogue goes back", &|cluster| cluster.catalogue("old", OLD)),
         ("the catalogue goes", &|cluster| {
             cluster.remove("scantling.dev", "NotebookImage", PLATFORM, "tensorflow-py3.8-cuda-11.0.3");

@@ -30,6 +30,9 @@ fn status(cluster: &Cluster) -> &Value {
     &cluster.get("kubeflow.org", "Notebook", "anna", "nb").unwrap()["status"]
 }
 
+/// What is done to a cluster before it is looked at.
+type Change<'a> = &'a dyn Fn(&mut Cluster);
+
 #[test]
 fn a_notebook_gets_its_image_by_digest() {
     let cluster = running();
@@ -100,7 +103,7 @@ fn a_restart_takes_the_update_once() {
     let mut cluster = running();
     cluster.catalogue("new", NEW);
     cluster.settle();
-    cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", json!("true"));
+    cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", &json!("true"));
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("new").as_str()));
     assert_eq!(cluster.restarts, ["nb"]);
@@ -112,7 +115,7 @@ fn a_restart_takes_the_update_once() {
     assert!(!annotations(pod).contains_key("scantling.dev/update-pending"));
     // A restart without an update makes a new pod too.
     let uid = pod["metadata"]["uid"].clone();
-    cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", json!("true"));
+    cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", &json!("true"));
     cluster.settle();
     assert_ne!(cluster.get("", "Pod", "anna", "nb-0").unwrap()["metadata"]["uid"], uid);
     assert_eq!(cluster.restarts.len(), 2);
@@ -124,7 +127,7 @@ fn a_driver_killed_after_any_write_of_a_restart_restarts_once() {
         let mut cluster = running();
         cluster.catalogue("new", NEW);
         cluster.settle();
-        cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", json!("true"));
+        cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", &json!("true"));
         // The first `kept` actions are written one at a time, each decided anew on what the writes before left behind.
         for _ in 0..kept {
             cluster.now += 1;
@@ -142,13 +145,13 @@ fn a_driver_killed_after_any_write_of_a_restart_restarts_once() {
 fn stopping_and_starting_takes_the_update() {
     let mut cluster = running();
     cluster.catalogue("new", NEW);
-    cluster.annotate("nb", "kubeflow-resource-stopped", json!("2026-01-01T00:00:00Z"));
+    cluster.annotate("nb", "kubeflow-resource-stopped", &json!("2026-01-01T00:00:00Z"));
     cluster.settle();
     assert_eq!(pod_image(&cluster), None);
     assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "Stopped");
     assert_eq!(status(&cluster)["running"], Value::Null);
     assert_eq!(status(&cluster)["startedImage"], Value::Null);
-    cluster.annotate("nb", "kubeflow-resource-stopped", Value::Null);
+    cluster.annotate("nb", "kubeflow-resource-stopped", &Value::Null);
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("new").as_str()));
     assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "UpToDate");
@@ -182,7 +185,7 @@ fn an_owners_edit_waits_for_a_restart_too() {
     cluster.settle();
     assert_eq!(set(&cluster), &before);
     assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "NotebookChanged");
-    cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", json!("true"));
+    cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", &json!("true"));
     cluster.settle();
     assert_eq!(set(&cluster)["spec"]["template"]["spec"]["serviceAccountName"], "x");
     assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "UpToDate");
@@ -257,8 +260,7 @@ fn what_cannot_be_made_says_why_and_makes_nothing() {
             json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nb", "namespace": "anna"}}),
         );
     };
-    type Prepare<'a> = &'a dyn Fn(&mut Cluster);
-    let cases: [(&str, Option<&str>, Prepare<'_>, &str, &str); 8] = [
+    let cases: [(&str, Option<&str>, Change<'_>, &str, &str); 8] = [
         ("nb", Some("pytorch:1"), &catalogue, "UnknownSelection", "it has tensorflow:py3.8-cuda-11.0.3"),
         ("nb", Some(SELECTION), &empty, "UnknownSelection", "is empty"),
         ("nb", None, &catalogue, "NotPinned", "whatever:latest"),
@@ -307,10 +309,10 @@ fn a_selection_that_is_gone_keeps_what_runs_and_can_still_be_stopped() {
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("old").as_str()));
     assert_eq!(condition(&cluster, "nb", "ImageResolved").1, "UnknownSelection");
-    cluster.annotate("nb", "kubeflow-resource-stopped", json!("now"));
+    cluster.annotate("nb", "kubeflow-resource-stopped", &json!("now"));
     cluster.settle();
     assert_eq!(pod_image(&cluster), None);
-    cluster.annotate("nb", "kubeflow-resource-stopped", Value::Null);
+    cluster.annotate("nb", "kubeflow-resource-stopped", &Value::Null);
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("old").as_str()));
 }
@@ -335,7 +337,7 @@ fn a_catalogue_in_another_namespace_is_used_when_the_notebook_says_so() {
     other["spec"]["image"] = json!(image("mine"));
     cluster.put(other);
     cluster.notebook("nb", Some(SELECTION));
-    cluster.annotate("nb", "opendatahub.io/workbench-image-namespace", json!("elsewhere"));
+    cluster.annotate("nb", "opendatahub.io/workbench-image-namespace", &json!("elsewhere"));
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("mine").as_str()));
 }

@@ -105,7 +105,7 @@ impl Cluster {
         self.put(notebook);
     }
 
-    pub(crate) fn annotate(&mut self, notebook: &str, name: &str, value: Value) {
+    pub(crate) fn annotate(&mut self, notebook: &str, name: &str, value: &Value) {
         self.edit(
             "kubeflow.org",
             "Notebook",
