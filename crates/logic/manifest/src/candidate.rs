@@ -111,7 +111,7 @@ pub enum Role {
 pub struct Filling {
     /// What it is: "kustomize replacement", "environment variable", …
     pub by: String,
-    /// The text that takes the placeholder's place.
+    /// The text that takes the placeholder's place; empty if it is given by somebody who is not among the files.
     pub value: String,
     /// Where that is written.
     pub place: Place,

@@ -164,7 +164,7 @@ impl<'o> Finder<'o> {
         let Some(name) = entry.value.as_str() else { return };
         let trail = trail.key("name");
         match kind {
-            "ImageStreamTag" | "ImageStreamImage" | "ImageStream" => {
+            "ImageStreamTag" | "ImageStreamImage" => {
                 done.insert(at);
                 let separator = if kind == "ImageStreamImage" { '@' } else { ':' };
                 let (stream, tag) = name.split_once(separator).unwrap_or((name, "latest"));
@@ -361,6 +361,11 @@ impl<'o> Finder<'o> {
                 if setting.container || matches!(setting.route, Route::Environment(_)) {
                     self.empty(scope, trail, node, &setting);
                 }
+            }
+            // Runtimes report the image's ID where they know no name.
+            Verdict::Malformed { .. } if setting.route == Route::Observed && value.starts_with("sha256:") => {
+                let reason = "the ID of an image on one machine".to_owned();
+                self.push(scope, &setting, What::Decoy { reason }, value, place(0, value.len()));
             }
             Verdict::Malformed { reason, suggestion } => {
                 let shaped = !value.contains(' ') && value.contains(['/', ':', '@']);
@@ -580,6 +585,8 @@ impl<'o> Finder<'o> {
     ) {
         let pulled = setting.route.is_pulled();
         let finding = match &what {
+            // What was seen is not what the release says.
+            _ if setting.route == Route::Observed => None,
             What::Malformed { reason, suggestion } => {
                 let finding = Finding::new(
                     codes::references::MALFORMED_REFERENCE,

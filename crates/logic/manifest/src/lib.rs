@@ -8,8 +8,10 @@ mod broken;
 mod candidate;
 mod classify;
 mod files;
+mod fill;
 mod find;
 mod hosts;
+mod kustomize;
 mod lines;
 mod names;
 mod pairs;
@@ -75,7 +77,11 @@ pub fn discover(files: &BTreeMap<String, Vec<u8>>, options: &Options) -> Discove
             }
         }
     }
-    Discovery { candidates: finder.candidates, findings: finder.findings, documents }
+    let Finder { mut candidates, mut findings, given, .. } = finder;
+    kustomize::apply(files, &documents, &mut candidates, &mut findings);
+    fill::by_name(&mut candidates, &given, options);
+    fill::unfilled(&candidates, &mut findings);
+    Discovery { candidates, findings, documents }
 }
 
 fn file(path: &str, bytes: &[u8], text: &str, finder: &mut Finder<'_>, documents: &mut Vec<FileDocument>) {
@@ -103,7 +109,11 @@ fn file(path: &str, bytes: &[u8], text: &str, finder: &mut Finder<'_>, documents
             finder.script(&scope, text, Text::Script, &Setting { route: Route::Noted, ..setting })
         }
         Format::Text if lines::is_assignments(text) => finder.assignments(&scope, text, &setting),
-        Format::Text => finder.script(&scope, text, Text::Script, &setting),
+        Format::Text => {
+            let condition = Some("the text is used".to_owned());
+            let setting = Setting { route: Route::SourceText, condition, ..setting };
+            finder.script(&scope, text, Text::Script, &setting);
+        }
     }
 }
 
