@@ -16,6 +16,8 @@ mod openshift;
 mod queue;
 mod serve;
 mod store;
+#[cfg(test)]
+mod tests;
 mod time;
 pub mod trace;
 mod value;

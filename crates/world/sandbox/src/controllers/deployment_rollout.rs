@@ -86,9 +86,12 @@ pub(crate) fn next(
     let minimum = now.wanted - unavailable;
     let new_unavailable = (now.new - now.new_available).max(0);
     let mut room = now.new + old_total - minimum - new_unavailable;
+    if room <= 0 {
+        return changes;
+    }
     let mut left: Vec<(ObjectKey, i64, i64)> = now.old.clone();
     for (_, replicas, available) in &mut left {
-        let broken = (*replicas - *available).clamp(0, room.max(0));
+        let broken = (*replicas - *available).clamp(0, room);
         *replicas -= broken;
         room -= broken;
     }
@@ -154,6 +157,15 @@ mod tests {
                 assert!(old + new >= wanted - fewest, "{old}+{new}");
             }
         }
+    }
+
+    #[test]
+    fn pods_that_are_about_to_go_are_not_counted_twice() {
+        // The old set was just scaled from 4 to 3; its status still says 4 available.
+        let deployment = json!({"spec": {"replicas": 4, "strategy": {"type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}}});
+        let scale = Scale { wanted: 4, new: 2, new_available: 0, old: vec![(key("old"), 3, 4)] };
+        assert!(next(&deployment, &scale, &key("new"), 3).is_empty());
     }
 
     #[test]

@@ -71,7 +71,7 @@ pub(crate) fn notice(world: &mut World, change: &Change) {
         ("", "Node") => node(world, change),
         ("", "Namespace") => {
             world.wake_soon(Controller::ServiceAccount, key);
-            if deleting(object) {
+            if deleting(object) || change.kind == ChangeKind::Deleted {
                 world.wake_soon(Controller::Namespace, key);
             }
         }
@@ -121,6 +121,16 @@ fn pod(world: &mut World, change: &Change) {
     let object = change.object.as_ref();
     let gone = change.kind == ChangeKind::Deleted;
     owner(world, key, object);
+    if gone
+        && let Some(("ReplicaSet", name, _)) = controller_of(object)
+        && let Some(namespace) = &key.namespace
+    {
+        // A `Recreate` waits for the last old pod, which no status counts any more.
+        let set = ObjectKey::namespaced("apps", "ReplicaSet", namespace, name);
+        if let Some(set_object) = world.object(&set).cloned() {
+            owner(world, &set, &set_object);
+        }
+    }
     if nonempty(object, "/spec/nodeName").is_some() {
         // The kubelet itself writes the status; it is told of everything else.
         let told = |pod: &Value| {

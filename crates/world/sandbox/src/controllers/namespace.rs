@@ -1,7 +1,7 @@
 //! Namespaces that are being deleted: everything in them goes first.
 
 use scantling_api::ObjectKey;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::queue::Controller;
 use crate::value::{deleting, set};
@@ -13,7 +13,8 @@ const AGAIN_MILLIS: u64 = 5_000;
 
 /// Looks at one namespace.
 pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
-    if !world.object(key).is_some_and(deleting) {
+    // A namespace that is gone already leaves nothing behind either.
+    if world.object(key).is_some_and(|namespace| !deleting(namespace)) {
         return;
     }
     let content: Vec<(ObjectKey, bool)> = world
@@ -29,15 +30,8 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
         }
     }
     if content.is_empty() {
-        world.change(ACTOR, key, |object| {
-            set(object, &["spec"], "finalizers", Value::Null);
-        });
+        world.change(ACTOR, key, |object| set(object, &["spec"], "finalizers", json!([])));
         if world.object(key).is_some() {
-            world.change(ACTOR, key, |object| set(object, &["spec"], "finalizers", json!([])));
-        }
-        if world.object(key).is_some_and(deleting)
-            && world.object(key).is_some_and(|object| object.pointer("/metadata/finalizers").is_none())
-        {
             world.delete(ACTOR, key, None);
         }
     } else {

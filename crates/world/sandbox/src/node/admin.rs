@@ -143,6 +143,23 @@ impl World {
         result
     }
 
+    /// Lets the process of a running container end now, as a crash would. Says whether there was one.
+    pub fn end_container(&mut self, pod: &ObjectKey, container: &str, code: i32) -> bool {
+        let now = self.now();
+        let found = self
+            .nodes
+            .values_mut()
+            .filter_map(|node| node.pods.get_mut(pod))
+            .filter_map(|pod| pod.containers.get_mut(container))
+            .any(|container| container.end_soon(now, code));
+        if found {
+            let act = format!("container {container} ends with code {code}");
+            self.note("admin", What::Outside { act }, Some(pod.clone()));
+            self.wake(Controller::Kubelet, pod, now);
+        }
+        found
+    }
+
     /// Switches a node's kubelet and network off or on. Off: nothing on it changes any more, and after forty
     /// seconds its condition Ready is `Unknown`.
     pub fn set_node_up(&mut self, name: &str, up: bool) -> Result<(), NodeError> {

@@ -143,6 +143,17 @@ impl Container {
         }
     }
 
+    /// Lets the process of a running container end at a time. Says whether it runs.
+    pub(crate) fn end_soon(&mut self, at: Time, code: i32) -> bool {
+        match &mut self.state {
+            State::Running { ends, .. } => {
+                *ends = Some((at, code));
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Lets it end.
     pub(crate) fn end(&mut self, at: Time, code: i32) {
         if let State::Running { since, .. } = self.state {
