@@ -2,6 +2,8 @@
 //! say which promises were kept.
 
 mod bridge;
+mod check;
+mod cluster_view;
 pub mod compare;
 mod images;
 mod kubectl;

@@ -5,7 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
+use scantling_api::ObjectKey;
 use scantling_image::{Digest, Reference};
+use scantling_release::RELEASE_FILE;
 use serde_json::Value;
 
 use crate::bridge::InProcess;
@@ -34,6 +36,8 @@ pub struct Script<'a> {
     pub actor: Actor,
     /// Random texts come from here.
     pub random: fastrand::Rng,
+    /// What was created so far.
+    pub created: Vec<ObjectKey>,
 }
 
 /// Why a script ended early.
@@ -100,7 +104,8 @@ impl Script<'_> {
                 let namespace = self.namespace(write, variables)?;
                 for object in self.objects(write, variables)? {
                     match (kubectl.create(&object, &namespace).await, on_exists) {
-                        (Ok(_), _) => {
+                        (Ok(made), _) => {
+                            self.created.extend(scantling_api::object::key(&made).ok());
                             let label = kubectl.label(&object).await?;
                             self.say(format!("{label} created"));
                         }
@@ -268,7 +273,12 @@ impl Script<'_> {
     fn namespace(&self, write: &Write, variables: &Variables) -> Result<String, ScriptError> {
         match &write.namespace {
             Some(namespace) => self.text(namespace, variables),
-            None => Ok(self.release.release.namespace().to_owned()),
+            None => self
+                .release
+                .release
+                .namespace
+                .clone()
+                .ok_or_else(|| ScriptError::Meaning(format!("{} names no namespace", self.release.folder))),
         }
     }
 
@@ -288,6 +298,18 @@ impl Script<'_> {
         }
         let text = self.replaced(self.file(source)?, variables, &write.replace)?;
         documents(source, text.as_bytes())
+    }
+
+    /// What the release itself puts in the place of a placeholder.
+    fn substitution(&self, placeholder: &str) -> Result<String, ScriptError> {
+        let file = documents(RELEASE_FILE, self.file(RELEASE_FILE)?.as_bytes())?.into_iter().next().unwrap_or_default();
+        file.get("substitutions")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .find(|it| it.get("placeholder").and_then(Value::as_str) == Some(placeholder))
+            .and_then(|it| it.get("value")?.as_str().map(str::to_owned))
+            .ok_or_else(|| ScriptError::Meaning(format!("the release substitutes nothing for {placeholder}")))
     }
 
     fn file(&self, path: &str) -> Result<&str, ScriptError> {
@@ -367,15 +389,10 @@ impl Script<'_> {
             return Ok(value.clone());
         }
         if name == "release.version" {
-            return Ok(self.release.release.version().to_string());
+            return Ok(self.release.release.version.as_ref().map(ToString::to_string).unwrap_or_default());
         }
         if let Some(placeholder) = name.strip_prefix("release.substitution:") {
-            return self
-                .release
-                .release
-                .substitution(placeholder)
-                .map(str::to_owned)
-                .ok_or_else(|| ScriptError::Meaning(format!("the release substitutes nothing for {placeholder}")));
+            return self.substitution(placeholder);
         }
         if let Some(path) = name.strip_prefix("checksum:") {
             return Ok(Digest::of(self.file(path)?.as_bytes()).hex().to_owned());

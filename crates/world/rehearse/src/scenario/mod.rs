@@ -9,7 +9,7 @@ mod steps;
 use std::collections::BTreeMap;
 
 use scantling_image::Platform;
-use scantling_release::{Release, ReleaseError};
+use scantling_release::{Release, Unreadable};
 use scantling_yaml::{DecodeError, YamlError};
 use serde::Deserialize;
 
@@ -274,7 +274,7 @@ pub enum ScenarioError {
         /// Its folder, relative to the example's.
         folder: String,
         /// Why.
-        source: Box<ReleaseError>,
+        source: Unreadable,
     },
 }
 
@@ -528,7 +528,7 @@ fn read_release(files: &Tree, folder: &str) -> Result<ScenarioRelease, ScenarioE
         return Err(ScenarioError::MissingFile { from: SCENARIO_FILE.to_owned(), path: prefix });
     }
     let release = Release::read(&tree)
-        .map_err(|source| ScenarioError::Release { folder: folder.to_owned(), source: Box::new(source) })?;
+        .map_err(|source| ScenarioError::Release { folder: folder.to_owned(), source })?;
     Ok(ScenarioRelease { folder: folder.trim_end_matches('/').to_owned(), tree, release })
 }
 
