@@ -58,10 +58,14 @@ impl Recorder {
 
     /// Records that somebody did or said something just now.
     pub fn say(&self, actor: &Actor, text: String) {
-        let at_ms = u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let line = Line { at_ms, actor: actor.clone(), text };
+        let line = Line { at_ms: self.now_ms(), actor: actor.clone(), text };
         (self.progress)(&line);
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+
+    /// Milliseconds of virtual time since the start.
+    pub fn now_ms(&self) -> u64 {
+        u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
     /// All lines so far.
