@@ -44,13 +44,15 @@ struct Shared {
     world: World,
     /// Bodies of watches that wait for something to happen.
     waiting: BTreeMap<WatchId, Waker>,
+    /// Requests other than reads that came through [`InProcess::request`].
+    writes: u64,
 }
 
 impl InProcess {
     /// Takes a sandbox over. Its time zero is now.
     pub fn new(world: World) -> Self {
         Self {
-            shared: Arc::new(Mutex::new(Shared { world, waiting: BTreeMap::new() })),
+            shared: Arc::new(Mutex::new(Shared { world, waiting: BTreeMap::new(), writes: 0 })),
             changed: Arc::new(Notify::new()),
             origin: Instant::now(),
         }
@@ -122,6 +124,9 @@ impl InProcess {
     /// Sends one request to the API server and returns the whole response.
     pub async fn request(&self, request: http::Request<Bytes>) -> http::Response<Bytes> {
         tokio::time::sleep(API_LATENCY).await;
+        if request.method() != http::Method::GET {
+            self.lock().writes += 1;
+        }
         match self.with(|world| world.handle(&request)) {
             Reply::Once(response) => response,
             Reply::Watch(id) => {
@@ -129,6 +134,11 @@ impl InProcess {
                 http::Response::new(Bytes::new())
             }
         }
+    }
+
+    /// How many requests other than reads came through [`InProcess::request`].
+    pub fn script_writes(&self) -> u64 {
+        self.lock().writes
     }
 
     fn now(&self) -> Time {

@@ -15,7 +15,7 @@ use scantling_release::{Against, Change, check};
 use scantling_run::{Entropy, Environment, Options as RunOptions, RunError, RunReport};
 use serde::Serialize;
 
-use crate::bridge::{Gate, Kill};
+use crate::bridge::{Gate, InProcess, Kill};
 use crate::check::{self, Evidence};
 use crate::compare::{self, Comparison, Objects, Segment};
 use crate::images::BuiltImages;
@@ -25,6 +25,9 @@ use crate::record::{Actor, Line, Recorder};
 use crate::scenario::{Before, Event, Scenario, ScenarioError, ScenarioRelease, Step, Variant};
 use crate::stage::Stage;
 use crate::vendor::Variables;
+
+/// What is left when everybody is done comes to rest within this time.
+const SETTLE: Duration = Duration::from_secs(60);
 
 /// Who upgrades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -311,6 +314,7 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
     let (attempts, name) = upgrade(stage, old.as_deref(), new).await?;
     let release = named(scenario, &name)?;
 
+    let (sandbox, options) = (stage.sandbox.clone(), stage.options);
     let mut waiting = variant.filter(|variant| variant.before != Before::Upgrade);
     let rest = async {
         for event in after {
@@ -326,10 +330,25 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
             }
             act(stage, event, release, true).await?;
         }
+        tokio::time::sleep(SETTLE).await;
         Ok(())
     };
-    rest.await?;
+    let controllers = controllers(&sandbox, options);
+    tokio::select! {
+        biased;
+        result = rest => result?,
+        error = controllers => return Err(error),
+    }
     Ok(Played { old, new: new.clone(), release: release.clone(), attempts, before })
+}
+
+/// Scantling's controllers, if Scantling is there. They end only when they can't go on.
+async fn controllers(sandbox: &InProcess, options: &Options) -> RehearseError {
+    if options.way != Way::Scantling {
+        return std::future::pending().await;
+    }
+    let client = stack(sandbox.kubernetes(Gate::default()), options.seed);
+    RehearseError::Example(format!("the controllers ended: {}", crate::controllers::run(client, options.seed).await))
 }
 
 async fn act(
@@ -351,10 +370,8 @@ async fn act(
             }
         }
         Event::Upgrade { .. } => Ok(()),
-        Event::Open(open) => with_controllers(stage, upgraded, async |stage| stage.open(open, release, upgraded).await).await,
-        Event::Close { person } => {
-            with_controllers(stage, upgraded, async |stage| stage.close(person, release).await).await
-        }
+        Event::Open(open) => stage.open(open, release, upgraded).await,
+        Event::Close { person } => stage.close(person, release).await,
         Event::Project { person, name } => stage.project(person, name).await,
         Event::Deploy(deploy) => {
             stage.deploy(deploy, release).await;
@@ -362,31 +379,9 @@ async fn act(
         }
         Event::Edit { person, steps } => stage.edit(person, steps, release).await,
         Event::Wait(duration) => {
-            let duration = duration.unsigned_abs();
-            with_controllers(stage, upgraded, async |_| {
-                tokio::time::sleep(duration).await;
-                Ok(())
-            })
-            .await
+            tokio::time::sleep(duration.unsigned_abs()).await;
+            Ok(())
         }
-    }
-}
-
-/// Does something while Scantling's controllers run beside it, if Scantling is there.
-async fn with_controllers<T>(
-    stage: &mut Stage<'_>,
-    upgraded: bool,
-    act: impl AsyncFnOnce(&mut Stage<'_>) -> Result<T, RehearseError>,
-) -> Result<T, RehearseError> {
-    if !upgraded || stage.options.way != Way::Scantling {
-        return act(stage).await;
-    }
-    let client = stack(stage.sandbox.kubernetes(Gate::default()), stage.options.seed);
-    let controllers = crate::controllers::run(client, stage.options.seed);
-    tokio::select! {
-        biased;
-        result = act(stage) => result,
-        ended = controllers => Err(RehearseError::Example(format!("the controllers ended: {ended}"))),
     }
 }
 
@@ -408,8 +403,7 @@ async fn upgrade(
     match stage.options.way {
         Way::AsShipped => {
             let shipped = &stage.scenario.shipped;
-            let steps = if stage.options.fresh { &shipped.install_new } else { &shipped.upgrade };
-            let attempt = by_script(stage, new, steps).await?;
+            let attempt = by_script(stage, new, &shipped.upgrade).await?;
             Ok((vec![attempt], new.to_owned()))
         }
         Way::Scantling => {
@@ -433,9 +427,9 @@ async fn by_script(stage: &mut Stage<'_>, name: &str, steps: &[Step]) -> Result<
     let release = named(stage.scenario, name)?;
     let title = release.release.title();
     stage.recorder.say(&Actor::Vendor, format!("script for {title} starts"));
-    let writes = stage.sandbox.with(|world| world.writes());
+    let writes = stage.sandbox.script_writes();
     let failure = stage.script(release, Actor::Vendor, steps, Variables::new()).await.err();
-    let writes = stage.sandbox.with(|world| world.writes()).saturating_sub(writes);
+    let writes = stage.sandbox.script_writes().saturating_sub(writes);
     stage.recorder.say(
         &Actor::Vendor,
         match &failure {
@@ -529,12 +523,12 @@ async fn fresh_objects(
     let mut stage = Stage::new(scenario, &options, images, quiet)?;
     let sandbox = stage.sandbox.clone();
     let install: Pin<Box<dyn Future<Output = Result<Attempt, RehearseError>>>> = match options.way {
-        Way::AsShipped => Box::pin(by_script(&mut stage, name, &scenario.shipped.install_new)),
+        Way::AsShipped => Box::pin(by_script(&mut stage, name, &scenario.shipped.upgrade)),
         Way::Scantling => Box::pin(by_scantling(&mut stage, None, name)),
     };
     sandbox.pace(install).await?;
     // Controllers that the install set off come to rest.
-    sandbox.pace(tokio::time::sleep(Duration::from_secs(60))).await;
+    sandbox.pace(tokio::time::sleep(SETTLE)).await;
     Ok(stage.objects())
 }
 

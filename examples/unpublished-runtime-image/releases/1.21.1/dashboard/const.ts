@@ -20,7 +20,7 @@ spec:
   grpcDataEndpoint: "port:8001"
   containers:
     - name: ovms
-      image: registry.redhat.io/rhods/odh-openvino-servingruntime-rhel8@DIGEST[openvino-1.21.0-18]
+      image: registry.redhat.io/rhods/odh-openvino-servingruntime-rhel8@sha256:d4b80af7c2ba56ee773871bb6ed6152a2c8da9e89215396b5509f4d191cdbb51
       args: ["--port=8001", "--rest_port=8888", "--config_path=/models/model_config_list.json"]
   builtInAdapter:
     serverType: ovms

@@ -20,7 +20,7 @@ spec:
   grpcDataEndpoint: "port:8001"
   containers:
     - name: ovms
-      image: registry.redhat.io/rhods/odh-openvino-servingruntime-rhel8@DIGEST[openvino-1.21.0-15]
+      image: registry.redhat.io/rhods/odh-openvino-servingruntime-rhel8@sha256:eb858a7dfeb185fc05143e1d78730c944ce622e6e7267e844d03d7e0969b71b8
       args: ["--port=8001", "--rest_port=8888", "--config_path=/models/model_config_list.json"]
   builtInAdapter:
     serverType: ovms
