@@ -5,4 +5,5 @@
 
 pub mod findings;
 pub mod json;
+pub mod rehearsal;
 pub mod style;
