@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod check;
+pub(crate) mod rehearse;
 
 use clap::ValueEnum;
 

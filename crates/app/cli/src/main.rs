@@ -27,6 +27,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(commands::check::Arguments),
+    Rehearse(commands::rehearse::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     terminal::choose_color(arguments.color);
     let outcome = match arguments.command {
         Command::Check(arguments) => commands::check::run(&arguments),
+        Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
     };
     outcome::exit_code(outcome)
 }

@@ -51,3 +51,11 @@ pub fn check(release: &Release, checked: &Checked) -> serde_json::Result<String>
         changes: &checked.changes,
     })
 }
+
+/// A rehearsal.
+///
+/// # Errors
+/// Never for values of this type; the signature is serde's.
+pub fn rehearsal(rehearsal: &scantling_rehearse::Rehearsal) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(rehearsal)
+}

@@ -28,8 +28,13 @@ pub fn rehearsal(rehearsal: &Rehearsal, screen: Screen) -> String {
     out.text
 }
 
-/// One line of the story, as the report and the progress display show it.
+/// One line of the story, as a progress display shows it.
 pub fn story_line(line: &Line) -> String {
+    format!("{}{}", before_text(line), safe(&line.text))
+}
+
+/// When and who.
+fn before_text(line: &Line) -> String {
     let style = match line.actor {
         Actor::Vendor => RISKY,
         Actor::Scantling => NOTED,
@@ -212,7 +217,7 @@ fn plan(out: &mut Page, rehearsal: &Rehearsal) {
 fn run(out: &mut Page, rehearsal: &Rehearsal) {
     out.section("Run");
     for line in &rehearsal.story {
-        out.marked(2, &story_line(line), 22, &line.text);
+        out.marked(2, &before_text(line), 22, &line.text);
     }
     for attempt in rehearsal.attempts.iter().filter(|attempt| attempt.report.is_some()) {
         ended(out, attempt);
