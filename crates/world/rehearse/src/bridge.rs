@@ -98,17 +98,7 @@ impl InProcess {
     }
 
     /// A transport that reaches the sandbox' registries, for the registry client.
-    pub fn registry(
-        &self,
-    ) -> impl tower::Service<
-        http::Request<Bytes>,
-        Response = http::Response<scantling_registry::Body>,
-        Error = BoxError,
-        Future: Send,
-    > + Clone
-    + Send
-    + Sync
-    + 'static {
+    pub fn registry(&self) -> impl scantling_registry::Transport + Sync + use<> {
         let sandbox = self.clone();
         tower::service_fn(move |request: http::Request<Bytes>| {
             let sandbox = sandbox.clone();
@@ -116,7 +106,7 @@ impl InProcess {
                 tokio::time::sleep(REGISTRY_LATENCY).await;
                 let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
                 let response = sandbox.with(|world| world.registry().handle(&host, &request));
-                Ok::<_, BoxError>(response.map(|body| Full::new(body).map_err(no_error).boxed()))
+                Ok::<_, BoxError>(response.map(scantling_registry::full))
             }
         })
     }

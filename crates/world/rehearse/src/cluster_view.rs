@@ -79,12 +79,11 @@ fn belongs(objects: &Objects, key: &ObjectKey, object: &Value, root: &ObjectKey)
             return true;
         }
         let Some(owner) = object::controller(object) else { return false };
-        let group = owner.api_version.split_once('/').map(|(group, _)| group).unwrap_or_default();
         let next = ObjectKey {
-            group: group.to_owned(),
-            kind: owner.kind.clone(),
+            group: owner.gvk.group,
+            kind: owner.gvk.kind,
             namespace: key.namespace.clone(),
-            name: owner.name.clone(),
+            name: owner.name,
         };
         let Some(found) = objects.get(&next) else { return next == *root };
         (key, object) = (next, found);
@@ -142,14 +141,4 @@ pub fn offered(objects: &Objects, selection: &str) -> Option<Offered> {
         image: object::text(entry, "/spec/image").to_owned(),
         claims: serde_json::from_value(packages).unwrap_or_default(),
     })
-}
-
-/// Whether Scantling's catalogue is there at all, so that its spawner is the one that people use.
-pub fn has_catalogue(objects: &Objects) -> bool {
-    objects.keys().any(|key| key.kind == "NotebookImage")
-}
-
-/// A controller's object that owns a notebook's pods.
-pub fn stateful_set(namespace: &str, name: &str) -> ObjectKey {
-    ObjectKey::namespaced("apps", "StatefulSet", namespace, name)
 }

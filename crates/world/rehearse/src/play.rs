@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use scantling_api::ObjectKey;
-use scantling_cluster::{Clock, Cluster, stack};
+use scantling_cluster::{Clock, Cluster};
 use scantling_endpoint::Keyring;
 use scantling_finding::Finding;
-use scantling_merge::{Segment as FieldSegment, owner_of};
+use scantling_merge::owner_of;
 use scantling_registry::RegistryClient;
 use scantling_release::{Against, Change, check};
 use scantling_run::{Entropy, Environment, Options as RunOptions, RunError, RunReport};
 use serde::Serialize;
 
-use crate::bridge::{Gate, InProcess, Kill};
+use crate::bridge::{Gate, Kill};
 use crate::check::{self, Evidence};
+use crate::controllers::Controllers;
 use crate::compare::{self, Comparison, Objects, Segment};
 use crate::images::BuiltImages;
 use crate::people::{ModelSeen, NotebookSeen};
@@ -314,7 +315,13 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
     let (attempts, name) = upgrade(stage, old.as_deref(), new).await?;
     let release = named(scenario, &name)?;
 
-    let (sandbox, options) = (stage.sandbox.clone(), stage.options);
+    let connected = (stage.options.way == Way::Scantling).then(|| Controllers {
+        cluster: cluster(stage, Gate::default()),
+        registry: registry(stage),
+        namespace: release.release.namespace.clone().unwrap_or_default(),
+        clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
+        recorder: stage.recorder.clone(),
+    });
     let mut waiting = variant.filter(|variant| variant.before != Before::Upgrade);
     let rest = async {
         for event in after {
@@ -333,7 +340,7 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
         tokio::time::sleep(SETTLE).await;
         Ok(())
     };
-    let controllers = controllers(&sandbox, options);
+    let controllers = controllers(connected);
     tokio::select! {
         biased;
         result = rest => result?,
@@ -343,12 +350,10 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
 }
 
 /// Scantling's controllers, if Scantling is there. They end only when they can't go on.
-async fn controllers(sandbox: &InProcess, options: &Options) -> RehearseError {
-    if options.way != Way::Scantling {
-        return std::future::pending().await;
-    }
-    let client = stack(sandbox.kubernetes(Gate::default()), options.seed);
-    RehearseError::Example(format!("the controllers ended: {}", crate::controllers::run(client, options.seed).await))
+async fn controllers(connected: Option<Controllers>) -> RehearseError {
+    let Some(connected) = connected else { return std::future::pending().await };
+    let why = connected.run().await;
+    RehearseError::Example(format!("the controllers ended: {why}"))
 }
 
 async fn act(
@@ -484,6 +489,17 @@ async fn by_scantling(stage: &mut Stage<'_>, old: Option<&str>, name: &str) -> R
     })
 }
 
+/// The cluster, as a process behind that gate reaches it.
+fn cluster(stage: &Stage<'_>, gate: Gate) -> Cluster {
+    Cluster::over(stage.sandbox.kubernetes(gate), stage.options.seed)
+}
+
+/// The registries, as a process in the cluster reaches them.
+fn registry(stage: &Stage<'_>) -> RegistryClient {
+    let options = scantling_registry::Options { seed: stage.options.seed, ..scantling_registry::Options::default() };
+    RegistryClient::new(stage.sandbox.registry(), stage.mirrors.clone(), Keyring::default(), options)
+}
+
 /// Runs Scantling's upgrade once, as a process of its own would.
 async fn run(
     stage: &Stage<'_>,
@@ -491,15 +507,11 @@ async fn run(
     old: Option<&ScenarioRelease>,
     gate: &Gate,
 ) -> Result<RunReport, RunError> {
-    let seed = stage.options.seed;
-    let options = scantling_registry::Options { seed, ..Default::default() };
-    let registry =
-        RegistryClient::new(stage.sandbox.registry(), stage.mirrors.clone(), Keyring::default(), options);
     let environment = Environment {
-        cluster: Cluster::new(stack(stage.sandbox.kubernetes(gate.clone()), seed)),
-        registry,
+        cluster: cluster(stage, gate.clone()),
+        registry: registry(stage),
         clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
-        entropy: Entropy::from_seed(seed),
+        entropy: Entropy::from_seed(stage.options.seed),
         vantage: "here".to_owned(),
     };
     let options = RunOptions { installed: old.map(|old| old.release.clone()), ..RunOptions::default() };
@@ -574,14 +586,7 @@ fn controller_owner(objects: &Objects, stage: &Stage<'_>, key: &ObjectKey) -> Op
 
 /// The managers of a field.
 fn owners(object: &serde_json::Value, path: &[Segment]) -> Vec<String> {
-    let path: Vec<FieldSegment> = path
-        .iter()
-        .map(|segment| match segment {
-            Segment::Key(key) => FieldSegment::Field(key.clone()),
-            Segment::Index(index) => FieldSegment::Index(*index),
-        })
-        .collect();
-    owner_of(object, &path)
+    compare::field(path).parse().map(|path| owner_of(object, &path)).unwrap_or_default()
 }
 
 /// How each object ended, by what Scantling says.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scantling_api::{GroupVersionKind, ObjectKey, object};
+use scantling_api::{ObjectKey, object};
 use scantling_contents::{Claim, check_claim};
 use scantling_endpoint::Mirrors;
 use scantling_image::{Digest, Reference, Sameness};
@@ -80,10 +80,8 @@ impl<'a> Stage<'a> {
         let mut world = World::new(config, registry);
         for node in &scenario.cluster.nodes {
             for name in &node.cached {
-                let reference = Reference::parse(name)
-                    .map_err(|error| RehearseError::Example(format!("node {}: cached: {error}", node.name)))?;
                 world
-                    .preload(&node.name, &reference)
+                    .preload(&node.name, name)
                     .map_err(|error| RehearseError::Example(format!("node {}: cached {name}: {error}", node.name)))?;
             }
         }
@@ -455,11 +453,11 @@ fn mirrors(scenario: &Scenario) -> Result<Mirrors, RehearseError> {
 
 fn config(scenario: &Scenario, seed: u64, mirrors: Mirrors) -> Result<WorldConfig, RehearseError> {
     let cluster = &scenario.cluster;
-    let mut config = WorldConfig::new(seed);
-    config.flavour = match cluster.flavour {
+    let flavour = match cluster.flavour {
         FlavourName::Kubernetes => Flavour::Kubernetes,
         FlavourName::Openshift => Flavour::OpenShift,
     };
+    let mut config = WorldConfig::new(seed, flavour);
     config.internal_registry.clone_from(&cluster.internal_registry);
     config.mirrors = mirrors;
     for node in &cluster.nodes {
@@ -475,9 +473,9 @@ fn config(scenario: &Scenario, seed: u64, mirrors: Mirrors) -> Result<WorldConfi
         .iter()
         .map(|build| BuildRecipe {
             uri: build.source.uri.clone(),
-            reference: build.source.reference.clone(),
-            context_dir: build.source.context_dir.clone(),
-            minutes: build.minutes,
+            ref_: build.source.reference.clone(),
+            context_dir: build.source.context_dir.clone().unwrap_or_default(),
+            minutes: u64::from(build.minutes),
             description: build.image.clone(),
         })
         .collect();
@@ -496,9 +494,4 @@ fn bytes(quantity: &str) -> Option<u64> {
         _ => return None,
     };
     digits.parse::<u64>().ok()?.checked_shl(shift).filter(|bytes| *bytes > 0)
-}
-
-/// The kind of a notebook, which Scantling's spawner makes.
-pub fn notebook_kind() -> GroupVersionKind {
-    GroupVersionKind::new("kubeflow.org", "v1", "Notebook")
 }

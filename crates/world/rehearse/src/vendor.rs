@@ -455,7 +455,7 @@ fn remove_cached(world: &mut scantling_sandbox::World, node: &str, repository: &
         .flat_map(|image| image.names)
         .filter(|name| name.starts_with(repository))
         .collect();
-    names.iter().filter(|name| world.remove_cached_image(node, name)).count()
+    names.iter().filter(|name| world.remove_cached_image(node, name).is_ok()).count()
 }
 
 async fn unfinished_builds(kubectl: &mut Kubectl, namespace: &str) -> Result<Vec<String>, KubectlError> {
