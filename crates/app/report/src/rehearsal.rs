@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scantling_finding::{Finding, Severity};
 use scantling_rehearse::people::{ModelSeen, NotebookOutcome, NotebookSeen, Spawner};
 use scantling_rehearse::promises::{Checked, Promise, Verdict};
-use scantling_rehearse::record::{Actor, Line};
+use scantling_rehearse::record::{Actor, Line, clock};
 use scantling_rehearse::{Attempt, Rehearsal, Way};
 use scantling_release::Change;
 
@@ -43,12 +43,6 @@ fn before_text(line: &Line) -> String {
     };
     let actor = format!("{:<9}", line.actor.to_string());
     format!("{} {} ", paint(FAINT, &clock(line.at_ms)), paint(style, &safe(&actor)))
-}
-
-/// Virtual time since the start: days, hours, minutes, seconds.
-pub fn clock(ms: u64) -> String {
-    let seconds = ms / 1000;
-    format!("{}d {:02}:{:02}:{:02}", seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
 }
 
 struct Page {
@@ -104,7 +98,7 @@ fn heading(out: &mut Page, rehearsal: &Rehearsal) {
         (Way::AsShipped, false) => "upgraded as the vendor shipped it".to_owned(),
         (Way::AsShipped, true) => "installed as the vendor shipped it, on a fresh cluster".to_owned(),
     };
-    if let Some(variant) = &rehearsal.variant {
+    if rehearsal.variant.is_some() {
         how.push_str(", with a workaround");
     }
     out.raw(0, &format!("{} · {how} · seed {}", paint(STRONG, &safe(&rehearsal.title)), rehearsal.seed));
@@ -161,7 +155,7 @@ fn gate(out: &mut Page, rehearsal: &Rehearsal) {
             out.put(2, 2, "none: the vendor's script asks no registry before it writes");
             continue;
         };
-        let pullable = report.gate.iter().filter(|verdict| verdict.is_pullable()).count();
+        let pullable = report.gate.iter().filter(|verdict| verdict.passes).count();
         let text = format!("{}: {} of {} can be pulled", attempt.release, pullable, count(report.gate.len(), "reference"));
         if attempt.refused {
             out.marked(2, &format!("{} ", paint(BAD, "refused")), 8, &format!("{text}; {} writes", attempt.writes));

@@ -131,6 +131,12 @@ impl InProcess {
         self.lock().writes
     }
 
+    /// Gives the sandbox back, if nobody else holds on to it.
+    pub fn into_world(self) -> Option<World> {
+        let shared = Arc::into_inner(self.shared)?;
+        Some(shared.into_inner().unwrap_or_else(PoisonError::into_inner).world)
+    }
+
     fn now(&self) -> Time {
         Time(u64::try_from(self.origin.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
@@ -190,6 +196,22 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Asks to be let through: the number of a write, if it is one, and when to kill. Nobody is let through a closed gate.
+    fn enter(&self, is_write: bool) -> Option<(u64, Option<Kill>)> {
+        let state = self.state();
+        let (closed, number, kill) = (state.closed, state.writes + 1, state.kill);
+        drop(state);
+        if is_write && !closed && kill == Some(Kill::Before(number)) {
+            self.close();
+            return None;
+        }
+        (!closed).then_some((number, kill))
+    }
+
+    fn passed(&self, number: u64) {
+        self.state().writes = number;
+    }
+
     fn close(&self) {
         self.state().closed = true;
         self.killed.notify_one();
@@ -224,21 +246,11 @@ where
             let request = http::Request::from_parts(parts, body);
             tokio::time::sleep(API_LATENCY).await;
             let is_write = request.method() != http::Method::GET;
-            let (number, kill) = {
-                let state = gate.state();
-                if state.closed {
-                    drop(state);
-                    return std::future::pending().await;
-                }
-                (state.writes + 1, state.kill)
-            };
-            if is_write && kill == Some(Kill::Before(number)) {
-                gate.close();
-                return std::future::pending().await;
-            }
+            let passed = gate.enter(is_write);
+            let Some((number, kill)) = passed else { return std::future::pending().await };
             let reply = sandbox.with(|world| world.handle(&request));
             if is_write {
-                gate.state().writes = number;
+                gate.passed(number);
                 if kill == Some(Kill::After(number)) {
                     gate.close();
                     return std::future::pending().await;

@@ -20,7 +20,7 @@ use crate::scenario::ScenarioRelease;
 const SYSTEM_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "openshift-image-registry"];
 
 /// What the checkers look at.
-pub struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     /// The release that the cluster is meant to be at.
     pub release: &'a ScenarioRelease,
     /// Everything in the cluster at the end.
@@ -46,7 +46,7 @@ pub struct Evidence<'a> {
 }
 
 /// Checks every promise, the six in their order and then the people.
-pub fn check(evidence: &Evidence<'_>) -> Vec<Checked> {
+pub(crate) fn check(evidence: &Evidence<'_>) -> Vec<Checked> {
     vec![
         pullable(evidence),
         pinned(evidence),
@@ -314,7 +314,7 @@ fn people(evidence: &Evidence<'_>) -> Checked {
 }
 
 /// The generated values that a release declares.
-pub fn generated_values(release: &ScenarioRelease) -> impl Iterator<Item = Generated> {
+pub(crate) fn generated_values(release: &ScenarioRelease) -> impl Iterator<Item = Generated> {
     let namespace = release.release.namespace.clone();
     release.release.generated.iter().filter_map(move |generated| {
         let namespace = generated.namespace.clone().or_else(|| namespace.clone())?;

@@ -12,13 +12,11 @@ const CLAIM_ANNOTATIONS: [&str; 2] =
     ["opendatahub.io/notebook-software", "opendatahub.io/notebook-python-dependencies"];
 
 /// The mark that Scantling puts on a pod which a newer image waits for.
-pub const UPDATE_PENDING: &str = "scantling.dev/update-pending";
+pub(crate) const UPDATE_PENDING: &str = "scantling.dev/update-pending";
 
 /// A pod, as far as images are concerned.
 #[derive(Debug, Clone)]
-pub struct PodView<'a> {
-    /// The object.
-    pub object: &'a Value,
+pub(crate) struct PodView {
     /// `NAMESPACE/NAME`.
     pub name: String,
     /// The first container's image, as written.
@@ -32,7 +30,7 @@ pub struct PodView<'a> {
 }
 
 /// A view of a pod.
-pub fn pod(object: &Value) -> PodView<'_> {
+pub(crate) fn pod(object: &Value) -> PodView {
     let status = object.pointer("/status/containerStatuses/0");
     let running = status
         .and_then(|status| status.get("imageID")?.as_str())
@@ -55,7 +53,6 @@ pub fn pod(object: &Value) -> PodView<'_> {
             Some(format!("not scheduled: {}", object::text(scheduled, "/message")))
         });
     PodView {
-        object,
         name: format!("{}/{}", object::namespace(object).unwrap_or_default(), object::name(object)),
         written: object::text(object, "/spec/containers/0/image").to_owned(),
         running,
@@ -65,7 +62,7 @@ pub fn pod(object: &Value) -> PodView<'_> {
 }
 
 /// Pods that are that object, or that controllers made for it.
-pub fn pods_of<'a>(objects: &'a Objects, root: &ObjectKey) -> Vec<&'a Value> {
+pub(crate) fn pods_of<'a>(objects: &'a Objects, root: &ObjectKey) -> Vec<&'a Value> {
     objects.iter().filter(|(key, pod)| key.kind == "Pod" && key.group.is_empty() && belongs(objects, key, pod, root)).map(|(_, pod)| pod).collect()
 }
 
@@ -92,7 +89,7 @@ fn belongs(objects: &Objects, key: &ObjectKey, object: &Value, root: &ObjectKey)
 }
 
 /// What the vendor's screen says of a selection `STREAM:TAG`, from the annotations of the image stream's tag.
-pub fn stream_claims(objects: &Objects, namespace: &str, selection: &str) -> Vec<Claim> {
+pub(crate) fn stream_claims(objects: &Objects, namespace: &str, selection: &str) -> Vec<Claim> {
     let Some((stream, tag)) = selection.split_once(':') else { return Vec::new() };
     let key = ObjectKey::namespaced("image.openshift.io", "ImageStream", namespace, stream);
     let Some(stream) = objects.get(&key) else { return Vec::new() };
@@ -112,7 +109,7 @@ pub fn stream_claims(objects: &Objects, namespace: &str, selection: &str) -> Vec
 }
 
 /// The digest that a selection `STREAM:TAG` stands for, from the image stream's status.
-pub fn stream_digest(objects: &Objects, namespace: &str, selection: &str) -> Option<Digest> {
+pub(crate) fn stream_digest(objects: &Objects, namespace: &str, selection: &str) -> Option<Digest> {
     let (stream, tag) = selection.split_once(':')?;
     let key = ObjectKey::namespaced("image.openshift.io", "ImageStream", namespace, stream);
     let tags = objects.get(&key)?.pointer("/status/tags")?.as_array()?;
@@ -122,7 +119,7 @@ pub fn stream_digest(objects: &Objects, namespace: &str, selection: &str) -> Opt
 
 /// An entry of Scantling's catalogue.
 #[derive(Debug, Clone)]
-pub struct Offered {
+pub(crate) struct Offered {
     /// The image, by digest.
     pub image: String,
     /// What the screen says is in it.
@@ -130,7 +127,7 @@ pub struct Offered {
 }
 
 /// Scantling's catalogue entry for a selection, if there is one.
-pub fn offered(objects: &Objects, selection: &str) -> Option<Offered> {
+pub(crate) fn offered(objects: &Objects, selection: &str) -> Option<Offered> {
     let entry = objects
         .iter()
         .filter(|(key, _)| key.kind == "NotebookImage")

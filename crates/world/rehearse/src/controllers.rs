@@ -10,7 +10,7 @@ use scantling_registry::RegistryClient;
 use crate::record::{Actor, Recorder};
 
 /// What the controllers need.
-pub struct Controllers {
+pub(crate) struct Controllers {
     /// The cluster.
     pub cluster: Cluster,
     /// Where contents of images are read.
@@ -25,7 +25,7 @@ pub struct Controllers {
 
 impl Controllers {
     /// Runs for as long as it is polled; returns why it can't go on.
-    pub async fn run(&self) -> String {
+    pub(crate) async fn run(&self) -> String {
         let images = match self.known_images().await {
             Ok(images) => images,
             Err(error) => return error,

@@ -93,7 +93,7 @@ fn pushed(built: BuiltImage) -> Pushed {
 
 /// What a registry holds of one image, read from its bytes.
 #[derive(Debug, Clone, Default)]
-pub struct Held {
+pub(crate) struct Held {
     /// Every digest that names it.
     pub identity: ImageIdentity,
     /// What is in it; absent if a layer is missing or can't be read.
@@ -104,13 +104,13 @@ pub struct Held {
 
 /// Reads images from a registry's bytes, each digest once.
 #[derive(Default)]
-pub struct Library {
+pub(crate) struct Library {
     known: BTreeMap<Digest, Option<Held>>,
 }
 
 impl Library {
     /// What that digest is, wherever a host has it. Absent if none has.
-    pub fn look_up(&mut self, registry: &RegistryServer, digest: &Digest) -> Option<Held> {
+    pub(crate) fn look_up(&mut self, registry: &RegistryServer, digest: &Digest) -> Option<Held> {
         if let Some(known) = self.known.get(digest) {
             return known.clone();
         }
@@ -125,7 +125,7 @@ impl Library {
 }
 
 /// What one repository holds of an image.
-pub fn read(registry: &RegistryServer, host: &str, repository: &str, digest: &Digest) -> Option<Held> {
+pub(crate) fn read(registry: &RegistryServer, host: &str, repository: &str, digest: &Digest) -> Option<Held> {
     let (_, bytes) = registry.manifest(host, repository, digest)?;
     let root: Value = serde_json::from_slice(bytes).ok()?;
     let mut held = Held::default();

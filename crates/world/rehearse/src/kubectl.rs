@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 use crate::bridge::InProcess;
 
 /// The annotation in which client-side apply remembers what it was given.
-pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// A command line client.
 #[derive(Clone)]
-pub struct Kubectl {
+pub(crate) struct Kubectl {
     sandbox: InProcess,
     resources: BTreeMap<GroupVersionKind, Resource>,
     versions: BTreeMap<String, String>,
@@ -31,7 +31,7 @@ struct Resource {
 
 /// Why a call failed.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum KubectlError {
+pub(crate) enum KubectlError {
     /// The API server said no.
     #[error("Error from server ({reason}): {message}")]
     Server {
@@ -52,19 +52,19 @@ pub enum KubectlError {
 
 impl KubectlError {
     /// Whether the object exists already.
-    pub fn already_exists(&self) -> bool {
+    pub(crate) fn already_exists(&self) -> bool {
         matches!(self, Self::Server { reason, .. } if reason == "AlreadyExists")
     }
 
     /// Whether the object is not there.
-    pub fn not_found(&self) -> bool {
+    pub(crate) fn not_found(&self) -> bool {
         matches!(self, Self::Server { code: 404, .. })
     }
 }
 
 /// What `kubectl apply` says that it did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Applied {
+pub(crate) enum Applied {
     /// It was not there.
     Created,
     /// It was changed.
@@ -85,12 +85,12 @@ impl std::fmt::Display for Applied {
 
 impl Kubectl {
     /// A client of that sandbox.
-    pub fn new(sandbox: InProcess) -> Self {
+    pub(crate) fn new(sandbox: InProcess) -> Self {
         Self { sandbox, resources: BTreeMap::new(), versions: BTreeMap::new() }
     }
 
     /// `secret/name` as kubectl writes it.
-    pub async fn label(&mut self, object: &Value) -> Result<String, KubectlError> {
+    pub(crate) async fn label(&mut self, object: &Value) -> Result<String, KubectlError> {
         let gvk = gvk_of(object)?;
         let resource = self.resource(&gvk).await?;
         let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -102,14 +102,14 @@ impl Kubectl {
     }
 
     /// Reads an object of `Kind` or `Kind.group`.
-    pub async fn get(&mut self, kind: &str, namespace: Option<&str>, name: &str) -> Result<Value, KubectlError> {
+    pub(crate) async fn get(&mut self, kind: &str, namespace: Option<&str>, name: &str) -> Result<Value, KubectlError> {
         let gvk = self.preferred(kind).await?;
         let path = self.path(&gvk, namespace, Some(name)).await?;
         self.call(Method::GET, &path, None, None).await
     }
 
     /// Lists objects of `Kind` or `Kind.group`.
-    pub async fn list(
+    pub(crate) async fn list(
         &mut self,
         kind: &str,
         namespace: Option<&str>,
@@ -129,13 +129,13 @@ impl Kubectl {
     }
 
     /// `kubectl create`.
-    pub async fn create(&mut self, object: &Value, namespace: &str) -> Result<Value, KubectlError> {
+    pub(crate) async fn create(&mut self, object: &Value, namespace: &str) -> Result<Value, KubectlError> {
         let (object, path) = self.collection(object, namespace).await?;
         self.call(Method::POST, &format!("{path}?fieldManager=kubectl-create"), Some(&object), None).await
     }
 
     /// `kubectl apply` without `--server-side`: three-way merge of what was given last, what is wanted and what is there.
-    pub async fn apply(&mut self, object: &Value, namespace: &str) -> Result<Applied, KubectlError> {
+    pub(crate) async fn apply(&mut self, object: &Value, namespace: &str) -> Result<Applied, KubectlError> {
         let (mut wanted, collection) = self.collection(object, namespace).await?;
         let name = name_of(&wanted)?.to_owned();
         let remembered = serde_json::to_string(&wanted).unwrap_or_default();
@@ -178,7 +178,7 @@ impl Kubectl {
     }
 
     /// `kubectl patch --type=merge`.
-    pub async fn patch(
+    pub(crate) async fn patch(
         &mut self,
         kind: &str,
         namespace: Option<&str>,
@@ -192,7 +192,7 @@ impl Kubectl {
     }
 
     /// `kubectl delete`; what depends on the object goes in the background.
-    pub async fn delete(&mut self, kind: &str, namespace: Option<&str>, name: &str) -> Result<(), KubectlError> {
+    pub(crate) async fn delete(&mut self, kind: &str, namespace: Option<&str>, name: &str) -> Result<(), KubectlError> {
         let gvk = self.preferred(kind).await?;
         let path = self.path(&gvk, namespace, Some(name)).await?;
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});

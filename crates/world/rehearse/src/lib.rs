@@ -29,5 +29,5 @@ mod vendor;
 pub use bridge::{BoxError, Gate, InProcess, Kill, KubernetesService};
 pub use images::BuiltImages;
 pub use play::{
-    Attempt, Options, Progress, Rehearsal, RehearseError, ReleaseSeen, VariantSeen, Way, rehearse,
+    Attempt, Options, Progress, Rehearsal, RehearseError, ReleaseSeen, VariantSeen, Way, cluster_of, rehearse,
 };

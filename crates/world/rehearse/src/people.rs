@@ -1,6 +1,6 @@
 //! What people got: read from pods, nodes and the bytes of images, never from the scenario.
 
-use scantling_contents::{Claim, ClaimVerdict};
+use scantling_contents::{Claim, ClaimVerdict, Contents, check_claim, shown_version};
 use scantling_image::Digest;
 use serde::Serialize;
 
@@ -88,14 +88,14 @@ pub struct ClaimSeen {
 }
 
 impl ClaimSeen {
-    /// Holds a claim against its verdict.
-    pub fn new(claim: &Claim, verdict: &ClaimVerdict) -> Self {
-        let (runs, holds) = match verdict {
-            ClaimVerdict::Holds { found } => (Some(found.clone()), true),
-            ClaimVerdict::Differs { found } => (Some(found.clone()), false),
-            ClaimVerdict::Absent => (None, false),
-        };
-        Self { name: claim.name.clone(), screen: claim.version.clone(), runs, holds }
+    /// Holds a claim against what an image contains.
+    pub fn new(claim: &Claim, contents: &Contents) -> Self {
+        Self {
+            name: claim.name.clone(),
+            screen: claim.version.clone(),
+            runs: shown_version(contents, &claim.name),
+            holds: check_claim(contents, claim) == ClaimVerdict::Holds,
+        }
     }
 }
 

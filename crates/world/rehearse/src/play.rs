@@ -13,6 +13,7 @@ use scantling_merge::owner_of;
 use scantling_registry::RegistryClient;
 use scantling_release::{Against, Change, check};
 use scantling_run::{Entropy, Environment, Options as RunOptions, RunError, RunReport};
+use scantling_sandbox::World;
 use serde::Serialize;
 
 use crate::bridge::{Gate, Kill};
@@ -22,7 +23,7 @@ use crate::compare::{self, Comparison, Objects, Segment};
 use crate::images::BuiltImages;
 use crate::people::{ModelSeen, NotebookSeen};
 use crate::promises::{Checked, Promise, Verdict};
-use crate::record::{Actor, Line, Recorder};
+use crate::record::{Actor, Line, Recorder, clock};
 use crate::scenario::{Before, Event, Scenario, ScenarioError, ScenarioRelease, Step, Variant};
 use crate::stage::Stage;
 use crate::vendor::Variables;
@@ -209,6 +210,38 @@ pub fn rehearse(scenario: &Scenario, options: &Options, progress: Progress) -> R
     runtime.block_on(play(scenario, options, progress))
 }
 
+/// The cluster of an example: as it stands just before the upgrade, or with nothing installed.
+pub fn cluster_of(scenario: &Scenario, seed: u64, history: bool) -> Result<World, RehearseError> {
+    let options = Options { way: Way::AsShipped, fresh: false, variant: None, seed, kill: None };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    runtime.block_on(async {
+        let images = BuiltImages::build(&scenario.images).map_err(RehearseError::Example)?;
+        let mut stage = Stage::new(scenario, &options, &images, Recorder::new(Arc::new(|_| ())))?;
+        let sandbox = stage.sandbox.clone();
+        if history {
+            sandbox.pace(past(&mut stage)).await?;
+        }
+        drop(stage);
+        sandbox.into_world().ok_or_else(|| RehearseError::Example("the story does not let go of its cluster".to_owned()))
+    })
+}
+
+/// Plays what comes before the upgrade, and returns the name of the release that is installed then.
+async fn past(stage: &mut Stage<'_>) -> Result<Option<String>, RehearseError> {
+    let scenario = stage.scenario;
+    let mut installed = None;
+    for event in scenario.story.iter().take_while(|event| !matches!(event, Event::Upgrade { .. })) {
+        if let Event::Install { release, .. } = event {
+            installed = Some(release.clone());
+        }
+        let Some(current) = &installed else {
+            return Err(RehearseError::Example("the story does something before anything is installed".to_owned()));
+        };
+        act(stage, event, named(scenario, current)?, false).await?;
+    }
+    Ok(installed)
+}
+
 async fn play(scenario: &Scenario, options: &Options, progress: Progress) -> Result<Rehearsal, RehearseError> {
     let variant = variant(scenario, options)?;
     let images = BuiltImages::build(&scenario.images).map_err(RehearseError::Example)?;
@@ -238,7 +271,7 @@ async fn play(scenario: &Scenario, options: &Options, progress: Progress) -> Res
             failure: failure.as_deref(),
         })
     });
-    let trace: Vec<String> = sandbox.with(|world| world.trace().iter().map(ToString::to_string).collect());
+    let trace: Vec<String> = sandbox.with(|world| world.trace().iter().map(scantling_sandbox::TraceEvent::line).collect());
     Ok(Rehearsal {
         version: 1,
         title: scenario.title.clone(),
@@ -295,13 +328,7 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
     };
     let mut old = None;
     if !stage.options.fresh {
-        for event in history {
-            if let Event::Install { release, .. } = event {
-                old = Some(release.clone());
-            }
-            let current = old.as_deref().unwrap_or(new);
-            act(stage, event, named(scenario, current)?, false).await?;
-        }
+        old = past(stage).await?;
     } else {
         // A fresh cluster has no history, but the same people with the same projects.
         for event in history.iter().filter(|event| matches!(event, Event::Project { .. })) {
@@ -338,7 +365,7 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
             act(stage, event, release, true).await?;
         }
         tokio::time::sleep(SETTLE).await;
-        Ok(())
+        Ok::<_, RehearseError>(())
     };
     let controllers = controllers(connected);
     tokio::select! {

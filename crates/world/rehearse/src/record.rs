@@ -42,6 +42,12 @@ pub struct Line {
     pub text: String,
 }
 
+/// Virtual time since the start: days, hours, minutes, seconds.
+pub fn clock(ms: u64) -> String {
+    let seconds = ms / 1000;
+    format!("{}d {:02}:{:02}:{:02}", seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60)
+}
+
 /// Collects lines, and passes them on as they come.
 #[derive(Clone)]
 pub struct Recorder {

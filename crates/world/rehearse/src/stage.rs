@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
-use scantling_contents::{Claim, check_claim};
+use scantling_contents::Claim;
 use scantling_endpoint::Mirrors;
 use scantling_image::{Digest, Reference, Sameness};
 use scantling_sandbox::{BuildRecipe, Flavour, NodeConfig, World, WorldConfig};
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const NOTEBOOKS: &str = "rhods-notebooks";
 
 /// A cluster with people on it.
-pub struct Stage<'a> {
+pub(crate) struct Stage<'a> {
     /// The example.
     pub scenario: &'a Scenario,
     /// How it is played.
@@ -68,7 +68,7 @@ struct Deployed {
 
 impl<'a> Stage<'a> {
     /// A cluster as the scenario describes it, with nothing installed.
-    pub fn new(
+    pub(crate) fn new(
         scenario: &'a Scenario,
         options: &'a Options,
         images: &'a BuiltImages,
@@ -100,12 +100,12 @@ impl<'a> Stage<'a> {
     }
 
     /// All objects, now.
-    pub fn objects(&self) -> Objects {
+    pub(crate) fn objects(&self) -> Objects {
         self.sandbox.with(|world| world.objects().map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 
     /// Runs steps of the vendor's way, and returns what they created.
-    pub async fn script(
+    pub(crate) async fn script(
         &mut self,
         release: &ScenarioRelease,
         actor: Actor,
@@ -128,7 +128,7 @@ impl<'a> Stage<'a> {
     }
 
     /// A person opens a notebook on the spawner that is there, and waits for it.
-    pub async fn open(&mut self, open: &Open, release: &ScenarioRelease, upgraded: bool) -> Result<(), RehearseError> {
+    pub(crate) async fn open(&mut self, open: &Open, release: &ScenarioRelease, upgraded: bool) -> Result<(), RehearseError> {
         let objects = self.objects();
         let actor = Actor::Person(open.person.clone());
         let (spawner, claims, root) = if let Some(offered) = cluster_view::offered(&objects, &open.image) {
@@ -202,7 +202,7 @@ impl<'a> Stage<'a> {
     }
 
     /// A person closes their notebook.
-    pub async fn close(&mut self, person: &str, release: &ScenarioRelease) -> Result<(), RehearseError> {
+    pub(crate) async fn close(&mut self, person: &str, release: &ScenarioRelease) -> Result<(), RehearseError> {
         let actor = Actor::Person(person.to_owned());
         let Some(index) = self.opened.iter().position(|it| it.open.person == person && !it.closed) else {
             return Err(self.story(&actor, "closes a notebook that isn't open".to_owned()));
@@ -238,7 +238,7 @@ impl<'a> Stage<'a> {
     }
 
     /// A person makes a namespace of their own.
-    pub async fn project(&mut self, person: &str, name: &str) -> Result<(), RehearseError> {
+    pub(crate) async fn project(&mut self, person: &str, name: &str) -> Result<(), RehearseError> {
         let actor = Actor::Person(person.to_owned());
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         let mut kubectl = Kubectl::new(self.sandbox.clone());
@@ -252,7 +252,7 @@ impl<'a> Stage<'a> {
     }
 
     /// A person changes something by hand.
-    pub async fn edit(&mut self, person: &str, steps: &[Step], release: &ScenarioRelease) -> Result<(), RehearseError> {
+    pub(crate) async fn edit(&mut self, person: &str, steps: &[Step], release: &ScenarioRelease) -> Result<(), RehearseError> {
         let actor = Actor::Person(person.to_owned());
         let created = self
             .script(release, actor.clone(), steps, Variables::new())
@@ -263,7 +263,7 @@ impl<'a> Stage<'a> {
     }
 
     /// A person deploys a model, and waits for it.
-    pub async fn deploy(&mut self, deploy: &Deploy, release: &ScenarioRelease) {
+    pub(crate) async fn deploy(&mut self, deploy: &Deploy, release: &ScenarioRelease) {
         let actor = Actor::Person(deploy.person.clone());
         self.recorder.say(&actor, format!("deploys {} in {}", deploy.model, deploy.project));
         let variables = Variables::from([
@@ -295,7 +295,7 @@ impl<'a> Stage<'a> {
     }
 
     /// What people have at the end.
-    pub fn seen(&self, release: &ScenarioRelease) -> (Vec<NotebookSeen>, Vec<ModelSeen>) {
+    pub(crate) fn seen(&self, release: &ScenarioRelease) -> (Vec<NotebookSeen>, Vec<ModelSeen>) {
         let objects = self.objects();
         let mut library = Library::default();
         let notebooks = self
@@ -334,7 +334,7 @@ impl<'a> Stage<'a> {
         let contents = held.and_then(|held| held.contents);
         let claims: Vec<ClaimSeen> = contents
             .iter()
-            .flat_map(|contents| opened.claims.iter().map(|claim| ClaimSeen::new(claim, &check_claim(contents, claim))))
+            .flat_map(|contents| opened.claims.iter().map(|claim| ClaimSeen::new(claim, contents)))
             .collect();
         let advisories = self
             .scenario

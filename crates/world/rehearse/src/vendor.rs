@@ -23,7 +23,7 @@ const POLL: Duration = Duration::from_secs(5);
 const TEXT_MAX: usize = 4 * 1024 * 1024;
 
 /// What the steps of a scenario need.
-pub struct Script<'a> {
+pub(crate) struct Script<'a> {
     /// The cluster.
     pub sandbox: InProcess,
     /// The release that the steps are about.
@@ -42,7 +42,7 @@ pub struct Script<'a> {
 
 /// Why a script ended early.
 #[derive(Debug, thiserror::Error)]
-pub enum ScriptError {
+pub(crate) enum ScriptError {
     /// A call failed.
     #[error("{0}")]
     Call(#[from] KubectlError),
@@ -62,11 +62,11 @@ pub enum ScriptError {
 }
 
 /// Variables of a script.
-pub type Variables = BTreeMap<String, String>;
+pub(crate) type Variables = BTreeMap<String, String>;
 
 impl Script<'_> {
     /// Runs the steps in order.
-    pub async fn run(&mut self, steps: &[Step], variables: &mut Variables) -> Result<(), ScriptError> {
+    pub(crate) async fn run(&mut self, steps: &[Step], variables: &mut Variables) -> Result<(), ScriptError> {
         let mut kubectl = Kubectl::new(self.sandbox.clone());
         self.run_steps(steps, variables, &mut kubectl).await
     }
@@ -288,7 +288,7 @@ impl Script<'_> {
 
     /// The objects of a file, of a variable, or the object itself.
     fn objects(&self, write: &Write, variables: &Variables) -> Result<Vec<Value>, ScriptError> {
-        let Value::String(source) = &write.body else {
+        let Some(source) = write.body.as_str() else {
             return Ok(vec![self.fill(&write.body, variables, &write.replace)?]);
         };
         if let Some(name) = source.strip_prefix("${yaml:").and_then(|rest| rest.strip_suffix('}')) {

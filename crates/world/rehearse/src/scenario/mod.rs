@@ -14,7 +14,7 @@ use scantling_yaml::{DecodeError, YamlError};
 use serde::Deserialize;
 
 pub use images::{BuildDescription, ImageSource, Images, Source};
-pub use steps::{Condition, Read, Selection, Step, StepError, Wait};
+pub use steps::{Awaited, Condition, Read, Selection, Step, StepError, Wait, Which, Write};
 
 use crate::promises::Promise;
 

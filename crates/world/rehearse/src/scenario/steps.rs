@@ -296,7 +296,9 @@ impl StepFile {
         if let Some(read) = self.read {
             found.push(Step::Read(read));
         }
-        let branches = |steps: Vec<Self>| steps.into_iter().map(|step| step.check_nested(depth + 1)).collect();
+        let branches = |steps: Vec<Self>| -> Result<Vec<Step>, StepError> {
+            steps.into_iter().map(|step| step.check_nested(depth + 1)).collect()
+        };
         if let Some(condition) = self.condition {
             found.push(Step::If {
                 condition: condition.check(0)?,
