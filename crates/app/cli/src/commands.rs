@@ -2,6 +2,7 @@
 
 pub(crate) mod check;
 pub(crate) mod rehearse;
+pub(crate) mod sandbox;
 
 use clap::ValueEnum;
 

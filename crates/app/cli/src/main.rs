@@ -3,6 +3,7 @@
 mod commands;
 mod input;
 mod outcome;
+mod sandbox;
 mod terminal;
 
 use std::process::ExitCode;
@@ -28,6 +29,7 @@ struct Arguments {
 enum Command {
     Check(commands::check::Arguments),
     Rehearse(commands::rehearse::Arguments),
+    Sandbox(commands::sandbox::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
+        Command::Sandbox(arguments) => commands::sandbox::run(&arguments),
     };
     outcome::exit_code(outcome)
 }

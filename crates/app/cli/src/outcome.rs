@@ -18,6 +18,8 @@ pub(crate) enum Outcome {
     Fine,
     /// Faults were found and have been shown.
     Faults,
+    /// A command that was run has this exit code.
+    Other(u8),
 }
 
 impl Outcome {
@@ -99,6 +101,7 @@ pub(crate) fn exit_code(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Faults) => ExitCode::from(1),
+        Ok(Outcome::Other(code)) => ExitCode::from(code),
         Err(failure) => {
             let mut text = format!("{} {}\n", paint(BAD, "error:"), failure.message);
             if let Some(hint) = &failure.hint {

@@ -426,6 +426,17 @@ impl Scenario {
         self.releases.get(name)
     }
 
+    /// The hosts of registries that the example publishes images in, each once.
+    pub fn registries(&self) -> Vec<String> {
+        let names = self.images.images.iter().flat_map(|image| &image.push);
+        let mut hosts: Vec<String> = names
+            .filter_map(|name| Some(scantling_image::Reference::parse(name).ok()?.registry().to_owned()))
+            .collect();
+        hosts.sort();
+        hosts.dedup();
+        hosts
+    }
+
     fn check_names(&self) -> Result<(), String> {
         let nodes: Vec<&str> = self.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
         for (index, event) in self.story.iter().enumerate() {
