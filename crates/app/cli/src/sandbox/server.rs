@@ -65,7 +65,7 @@ async fn answer_api(world: WorldHandle, request: Request<Incoming>) -> Result<Re
                 receiver.recv().await.map(|bytes| (bytes, receiver))
             });
             let frames = chunks.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)));
-            let mut response = Response::new(StreamBody::new(frames).boxed());
+            let mut response = Response::new(http_body_util::BodyExt::boxed(StreamBody::new(frames)));
             let json = http::HeaderValue::from_static("application/json");
             response.headers_mut().insert(http::header::CONTENT_TYPE, json);
             response
