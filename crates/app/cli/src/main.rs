@@ -3,6 +3,7 @@
 mod commands;
 mod input;
 mod outcome;
+mod registries;
 mod terminal;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(commands::check::Arguments),
+    Refs(commands::refs::Arguments),
+    Lock(commands::lock::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +37,8 @@ fn main() -> ExitCode {
     terminal::choose_color(arguments.color);
     let outcome = match arguments.command {
         Command::Check(arguments) => commands::check::run(&arguments),
+        Command::Refs(arguments) => commands::refs::run(&arguments),
+        Command::Lock(arguments) => commands::lock::run(&arguments),
     };
     outcome::exit_code(outcome)
 }

@@ -5,4 +5,6 @@
 
 pub mod findings;
 pub mod json;
+pub mod lock;
+pub mod references;
 pub mod style;
