@@ -26,7 +26,8 @@ struct Arguments {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the bench has no workspace")?.to_path_buf();
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the bench has no workspace")?.to_path_buf();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{cores} cores");
     if arguments.clean_build {
@@ -62,7 +63,8 @@ fn rehearsals(root: &Path, binary: &Path, runs: usize) -> anyhow::Result<()> {
             let mut command = Command::new(binary);
             command.arg("rehearse").arg(&example).args(way).args(["--output", "json"]).current_dir(root);
             let (time, output) = median(&mut command, runs)?;
-            let report: serde_json::Value = serde_json::from_slice(&output).context("the report is not JSON")?;
+            let report: serde_json::Value =
+                serde_json::from_slice(&output).context("the report is not JSON")?;
             let events = report.get("events").and_then(serde_json::Value::as_u64).unwrap_or_default();
             let rate = per_second(events, time);
             println!("rehearse {name} {}: {}, {events} events, {rate} events/s", way.join(" "), shown(time));
@@ -88,7 +90,9 @@ fn first_get(root: &Path, binary: &Path, runs: usize) -> anyhow::Result<()> {
     let kubectl = std::env::var_os("SCANTLING_TEST_KUBECTL")
         .map_or_else(|| root.join(".cache/tools/kubectl/kubectl"), PathBuf::from);
     if !kubectl.is_file() {
-        println!("sandbox to first kubectl get: left out, kubectl is not installed (cargo xtask test --install)");
+        println!(
+            "sandbox to first kubectl get: left out, kubectl is not installed (cargo xtask test --install)"
+        );
         return Ok(());
     }
     let mut command = Command::new(binary);
@@ -104,7 +108,8 @@ fn median(command: &mut Command, runs: usize) -> anyhow::Result<(Duration, Vec<u
     let mut last = Vec::new();
     for _ in 0..=runs.max(1) {
         let started = Instant::now();
-        let output = command.stderr(Stdio::null()).output().with_context(|| format!("failed to run {command:?}"))?;
+        let output =
+            command.stderr(Stdio::null()).output().with_context(|| format!("failed to run {command:?}"))?;
         times.push(started.elapsed());
         // 1 means that the command found what it looked for.
         anyhow::ensure!(matches!(output.status.code(), Some(0 | 1)), "{command:?} failed: {}", output.status);
@@ -118,7 +123,8 @@ fn median(command: &mut Command, runs: usize) -> anyhow::Result<(Duration, Vec<u
 }
 
 fn folders(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.is_dir());
     paths.sort();
     Ok(paths)
@@ -135,7 +141,12 @@ fn size(path: &Path) -> anyhow::Result<u64> {
     Ok(path.metadata()?.len())
 }
 
-#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate for the eye")]
+#[expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rate for the eye"
+)]
 fn per_second(events: u64, time: Duration) -> u64 {
     (events as f64 / time.as_secs_f64()) as u64
 }

@@ -39,7 +39,15 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
     task(
         &mut count,
         "lints",
-        Command::new("cargo").args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
+        Command::new("cargo").args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ]),
         root,
     )?;
     tests(&mut count, root)?;
@@ -78,7 +86,11 @@ fn provide(install: bool, root: &Path) {
 fn task(count: &mut Count, name: &str, command: &mut Command, root: &Path) -> anyhow::Result<()> {
     println!("== {name}");
     let status = command.current_dir(root).status().with_context(|| format!("failed to run {command:?}"))?;
-    if status.success() { count.passed += 1 } else { count.failed += 1 }
+    if status.success() {
+        count.passed += 1
+    } else {
+        count.failed += 1
+    }
     Ok(())
 }
 
@@ -105,7 +117,10 @@ fn tests(count: &mut Count, root: &Path) -> anyhow::Result<()> {
             failed += its_failed;
         }
         // The output of tests that pass is read for skips; it is not for the eye.
-        if line.starts_with("test ") && !line.ends_with("... ok") || line.contains("panicked") || line.contains("FAILED") {
+        if line.starts_with("test ") && !line.ends_with("... ok")
+            || line.contains("panicked")
+            || line.contains("FAILED")
+        {
             println!("{line}");
         }
         if line.contains("vectors agree") {

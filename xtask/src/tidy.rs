@@ -13,8 +13,18 @@ const LAYERS: [&str; 5] = ["model", "logic", "io", "world", "app"];
 
 /// What pure layers may not use: runtimes, clients, clocks and chance.
 const FORBIDDEN_IN_PURE: [&str; 12] = [
-    "tokio", "kube", "k8s-openapi", "hyper", "hyper-util", "hyper-rustls", "rustls", "fastrand", "tempfile", "camino",
-    "indicatif", "futures",
+    "tokio",
+    "kube",
+    "k8s-openapi",
+    "hyper",
+    "hyper-util",
+    "hyper-rustls",
+    "rustls",
+    "fastrand",
+    "tempfile",
+    "camino",
+    "indicatif",
+    "futures",
 ];
 
 /// Edges that the layers alone would allow, and the reason against each.
@@ -65,9 +75,12 @@ fn edges(root: &Path, breaches: &mut Vec<String>) -> anyhow::Result<()> {
         .context("failed to run cargo metadata")?;
     let metadata: Value = serde_json::from_slice(&output.stdout).context("failed to read cargo metadata")?;
     let packages = metadata.get("packages").and_then(Value::as_array).cloned().unwrap_or_default();
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let layers: BTreeMap<String, Option<usize>> =
-        packages.iter().map(|package| (text(package, "name"), layer(&text(package, "manifest_path")))).collect();
+    let text =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let layers: BTreeMap<String, Option<usize>> = packages
+        .iter()
+        .map(|package| (text(package, "name"), layer(&text(package, "manifest_path"))))
+        .collect();
     for package in &packages {
         let name = text(package, "name");
         let own = layers.get(&name).copied().flatten();
@@ -76,18 +89,23 @@ fn edges(root: &Path, breaches: &mut Vec<String>) -> anyhow::Result<()> {
                 continue;
             }
             let on = text(dependency, "name");
-            if let Some((_, _, why)) = FORBIDDEN_EDGES.iter().find(|(from, to, _)| *from == name && *to == on) {
+            if let Some((_, _, why)) = FORBIDDEN_EDGES.iter().find(|(from, to, _)| *from == name && *to == on)
+            {
                 breaches.push(format!("{name} uses {on}: {why}"));
             }
             if on == "scantling-sandbox" && !SANDBOX_USERS.contains(&name.as_str()) {
                 breaches.push(format!("{name} uses {on}: only {} may", SANDBOX_USERS.join(", ")));
             }
             if own.is_some_and(|own| own < 2) && FORBIDDEN_IN_PURE.contains(&on.as_str()) {
-                breaches.push(format!("{name} uses {on}: {} crates are pure", LAYERS[own.unwrap_or_default()]));
+                breaches
+                    .push(format!("{name} uses {on}: {} crates are pure", LAYERS[own.unwrap_or_default()]));
             }
             if let (Some(own), Some(Some(other))) = (own, layers.get(&on)) {
                 if *other > own {
-                    breaches.push(format!("{name} ({}) uses {on} ({}): arrows go down", LAYERS[own], LAYERS[*other]));
+                    breaches.push(format!(
+                        "{name} ({}) uses {on} ({}): arrows go down",
+                        LAYERS[own], LAYERS[*other]
+                    ));
                 }
             }
         }
@@ -127,7 +145,8 @@ fn words(root: &Path, breaches: &mut Vec<String>) -> anyhow::Result<()> {
 }
 
 fn sources(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("failed to list {}", folder.display()))?;
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("failed to list {}", folder.display()))?;
     let mut paths: Vec<PathBuf> = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     paths.sort();
     for path in paths {

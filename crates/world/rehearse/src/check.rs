@@ -17,7 +17,8 @@ use crate::promises::{Checked, Promise};
 use crate::scenario::ScenarioRelease;
 
 /// Namespaces of the cluster itself.
-const SYSTEM_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "openshift-image-registry"];
+const SYSTEM_NAMESPACES: [&str; 4] =
+    ["kube-system", "kube-public", "kube-node-lease", "openshift-image-registry"];
 
 /// What the checkers look at.
 pub(crate) struct Evidence<'a> {
@@ -69,7 +70,9 @@ fn pullable(evidence: &Evidence<'_>) -> Checked {
                 is_live(when, release.namespace.as_deref(), evidence.objects),
                 format!(", a fallback in {} for when {when}", used.place),
             ),
-            Reach::Undeclared => (false, format!(", a fallback in {} that the release doesn't declare", used.place)),
+            Reach::Undeclared => {
+                (false, format!(", a fallback in {} that the release doesn't declare", used.place))
+            }
         };
         if !seen.insert((used.reference.clone(), live)) {
             continue;
@@ -80,7 +83,9 @@ fn pullable(evidence: &Evidence<'_>) -> Checked {
     }
     for pod in pods(evidence.objects) {
         let view = cluster_view::pod(pod);
-        if let Some(trouble) = view.trouble.filter(|it| it.starts_with("ImagePull") || it.starts_with("ErrImage")) {
+        if let Some(trouble) =
+            view.trouble.filter(|it| it.starts_with("ImagePull") || it.starts_with("ErrImage"))
+        {
             broken.push(format!("pod {} can't start: {trouble}", view.name));
         }
     }
@@ -92,14 +97,18 @@ fn pullable(evidence: &Evidence<'_>) -> Checked {
 fn is_live(when: &LiveWhen, namespace: Option<&str>, objects: &Objects) -> bool {
     let namespace = when.namespace.as_deref().or(namespace);
     let found = objects.iter().find(|(key, _)| {
-        key.kind == when.kind && key.name == when.name && (key.namespace.is_none() || key.namespace.as_deref() == namespace)
+        key.kind == when.kind
+            && key.name == when.name
+            && (key.namespace.is_none() || key.namespace.as_deref() == namespace)
     });
     match (found, &when.missing_key) {
         (None, _) => true,
         (Some(_), None) => false,
-        (Some((_, object)), Some(key)) => {
-            object.get("data").and_then(|data| data.get(key)).and_then(Value::as_str).is_none_or(str::is_empty)
-        }
+        (Some((_, object)), Some(key)) => object
+            .get("data")
+            .and_then(|data| data.get(key))
+            .and_then(Value::as_str)
+            .is_none_or(str::is_empty),
     }
 }
 
@@ -126,9 +135,10 @@ fn pinned(evidence: &Evidence<'_>) -> Checked {
     let mut count = 0;
     for pod in pods(evidence.objects) {
         let view = cluster_view::pod(pod);
-        let was_there = object::key(pod).ok().and_then(|key| evidence.before.get(&key)).is_some_and(|before| {
-            object::uid(before) == object::uid(pod)
-        });
+        let was_there = object::key(pod)
+            .ok()
+            .and_then(|key| evidence.before.get(&key))
+            .is_some_and(|before| object::uid(before) == object::uid(pod));
         let running = view.running.as_ref().map_or("nothing yet".to_owned(), Digest::short);
         for container in object::pod_containers(pod.get("spec").unwrap_or(&Value::Null)) {
             count += 1;
@@ -145,13 +155,15 @@ fn pinned(evidence: &Evidence<'_>) -> Checked {
     }
     let mut summary = format!("{count} containers");
     if marked > 0 {
-        summary.push_str(&format!(", {marked} of a notebook from before, marked until its owner restarts it"));
+        summary
+            .push_str(&format!(", {marked} of a notebook from before, marked until its owner restarts it"));
     }
     Checked::new(Promise::Pinned, summary, broken, Vec::new())
 }
 
 fn converged(evidence: &Evidence<'_>) -> Checked {
-    let mut broken: Vec<String> = evidence.failure.iter().map(|why| format!("the upgrade did not end: {why}")).collect();
+    let mut broken: Vec<String> =
+        evidence.failure.iter().map(|why| format!("the upgrade did not end: {why}")).collect();
     for notebook in evidence.notebooks.iter().filter(|notebook| notebook.outcome == NotebookOutcome::Stale) {
         let short = |digest: &Option<Digest>| digest.as_ref().map_or("nothing".to_owned(), Digest::short);
         broken.push(format!(
@@ -178,9 +190,17 @@ fn converged(evidence: &Evidence<'_>) -> Checked {
         ));
     }
     let summary = match users {
-        0 => format!("{} objects compared with a fresh install, no difference of a user's", comparison.objects),
-        1 => format!("{} objects compared with a fresh install, 1 difference is a user's own", comparison.objects),
-        n => format!("{} objects compared with a fresh install, {n} differences are users' own", comparison.objects),
+        0 => {
+            format!("{} objects compared with a fresh install, no difference of a user's", comparison.objects)
+        }
+        1 => format!(
+            "{} objects compared with a fresh install, 1 difference is a user's own",
+            comparison.objects
+        ),
+        n => format!(
+            "{} objects compared with a fresh install, {n} differences are users' own",
+            comparison.objects
+        ),
     };
     Checked::new(Promise::Converged, summary, broken, Vec::new())
 }
@@ -203,7 +223,12 @@ fn truthful(evidence: &Evidence<'_>) -> Checked {
             }
         }
     }
-    Checked::new(Promise::Truthful, format!("{count} claims held against the bytes of what runs"), broken, Vec::new())
+    Checked::new(
+        Promise::Truthful,
+        format!("{count} claims held against the bytes of what runs"),
+        broken,
+        Vec::new(),
+    )
 }
 
 fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
@@ -220,7 +245,9 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
             Some(after) => {
                 for part in ["data", "spec", "stringData"] {
                     let Some(wanted) = before.get(part) else { continue };
-                    if let Some(field) = missing(wanted, after.get(part).unwrap_or(&Value::Null), format!(".{part}")) {
+                    if let Some(field) =
+                        missing(wanted, after.get(part).unwrap_or(&Value::Null), format!(".{part}"))
+                    {
                         broken.push(format!("{key}, made by {person}: {field} is not as it was"));
                     }
                 }
@@ -246,7 +273,10 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
         secrets += 1;
         if let Some(before) = value(evidence.before) {
             if value(evidence.objects) != Some(before) {
-                broken.push(format!("{} {}: the generated value was replaced", generated.key, generated.data_key));
+                broken.push(format!(
+                    "{} {}: the generated value was replaced",
+                    generated.key, generated.data_key
+                ));
             }
         }
     }
@@ -272,12 +302,15 @@ fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
             Some(live) => not_as_declared(&declared.key, &declared.value, live, &generated)
                 .map(|field| format!("{field} is not as the release declares it")),
         };
-        let excused = told.is_some_and(|outcome| matches!(outcome.as_str(), "kept by user" | "conflict" | "failed"));
+        let excused =
+            told.is_some_and(|outcome| matches!(outcome.as_str(), "kept by user" | "conflict" | "failed"));
         match wrong {
             Some(what) if !excused && evidence.failure.is_none() => {
                 broken.push(format!("{} {what}, and nothing said so", declared.key));
             }
-            _ if !evidence.told.is_empty() && told.is_none() => broken.push(format!("{} has no outcome", declared.key)),
+            _ if !evidence.told.is_empty() && told.is_none() => {
+                broken.push(format!("{} has no outcome", declared.key))
+            }
             _ => {}
         }
     }
@@ -331,7 +364,8 @@ fn disagreeing_secrets(evidence: &Evidence<'_>) -> Vec<String> {
     let decoded = |name: &str, key: &str, pointer: Option<&str>| {
         let namespace = release.namespace.as_deref()?;
         let secret = evidence.objects.get(&ObjectKey::namespaced("", "Secret", namespace, name))?;
-        let bytes = base64::engine::general_purpose::STANDARD.decode(secret.get("data")?.get(key)?.as_str()?).ok()?;
+        let bytes =
+            base64::engine::general_purpose::STANDARD.decode(secret.get("data")?.get(key)?.as_str()?).ok()?;
         let text = String::from_utf8(bytes).ok()?;
         match pointer {
             None => Some(text),
@@ -354,7 +388,12 @@ fn disagreeing_secrets(evidence: &Evidence<'_>) -> Vec<String> {
 }
 
 /// The first field of a declared object that the live one does not have as declared.
-fn not_as_declared(key: &ObjectKey, declared: &Value, live: &Value, generated: &BTreeSet<Generated>) -> Option<String> {
+fn not_as_declared(
+    key: &ObjectKey,
+    declared: &Value,
+    live: &Value,
+    generated: &BTreeSet<Generated>,
+) -> Option<String> {
     use base64::Engine as _;
     let mut declared = declared.clone();
     let map = declared.as_object_mut()?;

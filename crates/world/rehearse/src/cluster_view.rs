@@ -63,7 +63,11 @@ pub(crate) fn pod(object: &Value) -> PodView {
 
 /// Pods that are that object, or that controllers made for it.
 pub(crate) fn pods_of<'a>(objects: &'a Objects, root: &ObjectKey) -> Vec<&'a Value> {
-    objects.iter().filter(|(key, pod)| key.kind == "Pod" && key.group.is_empty() && belongs(objects, key, pod, root)).map(|(_, pod)| pod).collect()
+    objects
+        .iter()
+        .filter(|(key, pod)| key.kind == "Pod" && key.group.is_empty() && belongs(objects, key, pod, root))
+        .map(|(_, pod)| pod)
+        .collect()
 }
 
 /// Controllers of controllers are followed this far; a longer chain is a circle.
@@ -94,7 +98,9 @@ pub(crate) fn stream_claims(objects: &Objects, namespace: &str, selection: &str)
     let key = ObjectKey::namespaced("image.openshift.io", "ImageStream", namespace, stream);
     let Some(stream) = objects.get(&key) else { return Vec::new() };
     let tags = stream.pointer("/spec/tags").and_then(Value::as_array);
-    let Some(tag) = tags.into_iter().flatten().find(|it| object::text(it, "/name") == tag) else { return Vec::new() };
+    let Some(tag) = tags.into_iter().flatten().find(|it| object::text(it, "/name") == tag) else {
+        return Vec::new();
+    };
     let mut claims: Vec<Claim> = Vec::new();
     for annotation in CLAIM_ANNOTATIONS {
         let text = tag.pointer("/annotations").and_then(|all| all.get(annotation)).and_then(Value::as_str);

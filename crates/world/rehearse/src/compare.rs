@@ -91,8 +91,11 @@ pub fn compare(
     generated: &BTreeSet<Generated>,
     owner: impl Fn(&ObjectKey, Option<&[Segment]>) -> (String, bool),
 ) -> Comparison {
-    let keys: BTreeSet<&ObjectKey> =
-        upgraded.keys().chain(fresh.keys()).filter(|key| !PASSING_KINDS.contains(&key.kind.as_str())).collect();
+    let keys: BTreeSet<&ObjectKey> = upgraded
+        .keys()
+        .chain(fresh.keys())
+        .filter(|key| !PASSING_KINDS.contains(&key.kind.as_str()))
+        .collect();
     let mut comparison = Comparison { objects: keys.len(), differences: Vec::new() };
     for key in keys {
         let object = key.to_string();
@@ -232,7 +235,11 @@ fn child(a: Option<&Value>, b: Option<&Value>, path: &mut Vec<Segment>, found: &
             for (key, value) in one {
                 path.push(Segment::Key(key.clone()));
                 let value = Some(value);
-                if a.is_some() { child(value, None, path, found) } else { child(None, value, path, found) }
+                if a.is_some() {
+                    child(value, None, path, found)
+                } else {
+                    child(None, value, path, found)
+                }
                 path.pop();
             }
         }
@@ -297,7 +304,8 @@ mod tests {
         let mut b = a.clone();
         b["metadata"]["uid"] = json!("other");
         b["metadata"]["resourceVersion"] = json!("7");
-        let comparison = compare(&cluster(&[a]), &cluster(&[b]), &BTreeSet::new(), |_, _| (String::new(), false));
+        let comparison =
+            compare(&cluster(&[a]), &cluster(&[b]), &BTreeSet::new(), |_, _| (String::new(), false));
         assert_eq!((comparison.objects, comparison.differences.len()), (1, 0));
     }
 
@@ -305,7 +313,8 @@ mod tests {
     fn each_difference_has_its_field_and_owner() {
         let a = cluster(&[map("a", &json!({"x": "1", "team-notes": "hello"})), map("only", &json!({}))]);
         let b = cluster(&[map("a", &json!({"x": "2"}))]);
-        let comparison = compare(&a, &b, &BTreeSet::new(), |key, path| (format!("{}{}", key.name, path.is_some()), true));
+        let comparison =
+            compare(&a, &b, &BTreeSet::new(), |key, path| (format!("{}{}", key.name, path.is_some()), true));
         let found: Vec<_> = comparison
             .differences
             .iter()
@@ -337,7 +346,8 @@ mod tests {
             &generated,
             |_, _| (String::new(), false),
         );
-        let found: Vec<_> = comparison.differences.iter().map(|d| (d.field.as_deref(), d.upgraded.as_deref())).collect();
+        let found: Vec<_> =
+            comparison.differences.iter().map(|d| (d.field.as_deref(), d.upgraded.as_deref())).collect();
         assert_eq!(found, [(Some(".data.other"), Some("(secret)"))]);
     }
 }

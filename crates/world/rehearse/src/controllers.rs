@@ -58,7 +58,8 @@ impl Controllers {
         let mut known = KnownImages::new();
         for reference in running(&observed) {
             let Ok(resolved) = self.registry.resolve(&reference).await else { continue };
-            let platform = resolved.platforms.first().map_or_else(Platform::linux_amd64, |it| it.platform.clone());
+            let platform =
+                resolved.platforms.first().map_or_else(Platform::linux_amd64, |it| it.platform.clone());
             let Ok(contents) = self.registry.contents(&reference, &platform).await else { continue };
             known.insert(KnownImage {
                 identity: resolved.identity,

@@ -36,7 +36,9 @@ impl BuiltImages {
                     .iter()
                     .map(|text| match Reference::parse(text) {
                         Ok(reference) if reference.tag().is_some() => Ok(reference),
-                        Ok(_) => Err(format!("image {name}: push: {text} has no tag; an image is published under one")),
+                        Ok(_) => Err(format!(
+                            "image {name}: push: {text} has no tag; an image is published under one"
+                        )),
                         Err(error) => Err(format!("image {name}: push: {error}")),
                     })
                     .collect::<Result<_, _>>()?;
@@ -136,7 +138,9 @@ pub(crate) fn read(registry: &RegistryServer, host: &str, repository: &str, dige
             for entry in list {
                 let Some(child) = digest_of(entry) else { continue };
                 match registry.manifest(host, repository, &child) {
-                    Some((_, bytes)) => found.push((child, serde_json::from_slice(bytes).unwrap_or_default())),
+                    Some((_, bytes)) => {
+                        found.push((child, serde_json::from_slice(bytes).unwrap_or_default()))
+                    }
                     None => held.missing.push(format!("manifest {child}")),
                 }
             }

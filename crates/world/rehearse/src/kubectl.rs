@@ -102,7 +102,12 @@ impl Kubectl {
     }
 
     /// Reads an object of `Kind` or `Kind.group`.
-    pub(crate) async fn get(&mut self, kind: &str, namespace: Option<&str>, name: &str) -> Result<Value, KubectlError> {
+    pub(crate) async fn get(
+        &mut self,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Value, KubectlError> {
         let gvk = self.preferred(kind).await?;
         let path = self.path(&gvk, namespace, Some(name)).await?;
         self.call(Method::GET, &path, None, None).await
@@ -163,7 +168,8 @@ impl Kubectl {
             .unwrap_or_else(|| json!({}));
         // A Secret's stringData is written, never read back.
         let mut patch = three_way(&last, &wanted, &live);
-        if live.get("kind").and_then(Value::as_str) == Some("Secret") && string_data_is_there(&wanted, &live) {
+        if live.get("kind").and_then(Value::as_str) == Some("Secret") && string_data_is_there(&wanted, &live)
+        {
             if let Some(patch) = patch.as_object_mut() {
                 patch.remove("stringData");
             }
@@ -172,7 +178,8 @@ impl Kubectl {
             return Ok(Applied::Unchanged);
         }
         let path = format!("{path}?fieldManager=kubectl-client-side-apply");
-        let after = self.call(Method::PATCH, &path, Some(&patch), Some("application/merge-patch+json")).await?;
+        let after =
+            self.call(Method::PATCH, &path, Some(&patch), Some("application/merge-patch+json")).await?;
         let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
         Ok(if version(&after) == version(&live) { Applied::Unchanged } else { Applied::Configured })
     }
@@ -192,7 +199,12 @@ impl Kubectl {
     }
 
     /// `kubectl delete`; what depends on the object goes in the background.
-    pub(crate) async fn delete(&mut self, kind: &str, namespace: Option<&str>, name: &str) -> Result<(), KubectlError> {
+    pub(crate) async fn delete(
+        &mut self,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<(), KubectlError> {
         let gvk = self.preferred(kind).await?;
         let path = self.path(&gvk, namespace, Some(name)).await?;
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
@@ -334,7 +346,11 @@ fn reason_of(status: StatusCode) -> String {
 }
 
 fn root(gvk: &GroupVersionKind) -> String {
-    if gvk.group.is_empty() { format!("/api/{}", gvk.version) } else { format!("/apis/{}/{}", gvk.group, gvk.version) }
+    if gvk.group.is_empty() {
+        format!("/api/{}", gvk.version)
+    } else {
+        format!("/apis/{}/{}", gvk.group, gvk.version)
+    }
 }
 
 fn gvk_of(object: &Value) -> Result<GroupVersionKind, KubectlError> {
@@ -396,9 +412,21 @@ mod tests {
         for (name, last, wanted, live, patch) in [
             ("nothing to do", json!({"a": 1}), json!({"a": 1}), json!({"a": 1, "b": 2}), json!({})),
             ("a change", json!({"a": 1}), json!({"a": 2}), json!({"a": 1}), json!({"a": 2})),
-            ("a removal", json!({"a": 1, "b": 1}), json!({"a": 1}), json!({"a": 1, "b": 1}), json!({"b": null})),
+            (
+                "a removal",
+                json!({"a": 1, "b": 1}),
+                json!({"a": 1}),
+                json!({"a": 1, "b": 1}),
+                json!({"b": null}),
+            ),
             ("somebody else's key", json!({}), json!({"a": 1}), json!({"a": 1, "c": 3}), json!({})),
-            ("nested", json!({"m": {"x": 1}}), json!({"m": {}}), json!({"m": {"x": 1}}), json!({"m": {"x": null}})),
+            (
+                "nested",
+                json!({"m": {"x": 1}}),
+                json!({"m": {}}),
+                json!({"m": {"x": 1}}),
+                json!({"m": {"x": null}}),
+            ),
             ("a list", json!({"l": [1]}), json!({"l": [1, 2]}), json!({"l": [1]}), json!({"l": [1, 2]})),
         ] {
             assert_eq!(three_way(&last, &wanted, &live), patch, "{name}");

@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::bridge::{Gate, Kill};
 use crate::check::{self, Evidence};
-use crate::controllers::Controllers;
 use crate::compare::{self, Comparison, Objects, Segment};
+use crate::controllers::Controllers;
 use crate::images::BuiltImages;
 use crate::people::{ModelSeen, NotebookSeen};
 use crate::promises::{Checked, Promise, Verdict};
@@ -202,7 +202,11 @@ impl Rehearsal {
 pub type Progress = Arc<dyn Fn(&Line) + Send + Sync>;
 
 /// Plays an example from beginning to end.
-pub fn rehearse(scenario: &Scenario, options: &Options, progress: Progress) -> Result<Rehearsal, RehearseError> {
+pub fn rehearse(
+    scenario: &Scenario,
+    options: &Options,
+    progress: Progress,
+) -> Result<Rehearsal, RehearseError> {
     if options.variant.is_some() && options.way != Way::AsShipped {
         return Err(RehearseError::VariantNeedsShipped);
     }
@@ -222,7 +226,9 @@ pub fn cluster_of(scenario: &Scenario, seed: u64, history: bool) -> Result<World
             sandbox.pace(past(&mut stage)).await?;
         }
         drop(stage);
-        sandbox.into_world().ok_or_else(|| RehearseError::Example("the story does not let go of its cluster".to_owned()))
+        sandbox
+            .into_world()
+            .ok_or_else(|| RehearseError::Example("the story does not let go of its cluster".to_owned()))
     })
 }
 
@@ -235,14 +241,20 @@ async fn past(stage: &mut Stage<'_>) -> Result<Option<String>, RehearseError> {
             installed = Some(release.clone());
         }
         let Some(current) = &installed else {
-            return Err(RehearseError::Example("the story does something before anything is installed".to_owned()));
+            return Err(RehearseError::Example(
+                "the story does something before anything is installed".to_owned(),
+            ));
         };
         act(stage, event, named(scenario, current)?, false).await?;
     }
     Ok(installed)
 }
 
-async fn play(scenario: &Scenario, options: &Options, progress: Progress) -> Result<Rehearsal, RehearseError> {
+async fn play(
+    scenario: &Scenario,
+    options: &Options,
+    progress: Progress,
+) -> Result<Rehearsal, RehearseError> {
     let variant = variant(scenario, options)?;
     let images = BuiltImages::build(&scenario.images).map_err(RehearseError::Example)?;
     let mut stage = Stage::new(scenario, options, &images, Recorder::new(progress))?;
@@ -250,7 +262,8 @@ async fn play(scenario: &Scenario, options: &Options, progress: Progress) -> Res
     let played = sandbox.pace(story(&mut stage, variant)).await?;
     let duration_ms = stage.recorder.now_ms();
 
-    let fresh = if options.fresh { None } else { Some(fresh_objects(scenario, options, &images, &played).await?) };
+    let fresh =
+        if options.fresh { None } else { Some(fresh_objects(scenario, options, &images, &played).await?) };
     let objects = stage.objects();
     let comparison = fresh.map(|fresh| compare_with(&stage, &objects, &fresh, &played));
     let (notebooks, models) = stage.seen(&played.release);
@@ -271,14 +284,19 @@ async fn play(scenario: &Scenario, options: &Options, progress: Progress) -> Res
             failure: failure.as_deref(),
         })
     });
-    let trace: Vec<String> = sandbox.with(|world| world.trace().iter().map(scantling_sandbox::TraceEvent::line).collect());
+    let trace: Vec<String> =
+        sandbox.with(|world| world.trace().iter().map(scantling_sandbox::TraceEvent::line).collect());
     Ok(Rehearsal {
         version: 1,
         title: scenario.title.clone(),
         about: scenario.about.clone(),
         way: options.way,
         fresh: options.fresh,
-        variant: options.variant.clone().zip(variant).map(|(name, it)| VariantSeen { name, about: it.about.clone() }),
+        variant: options
+            .variant
+            .clone()
+            .zip(variant)
+            .map(|(name, it)| VariantSeen { name, about: it.about.clone() }),
         seed: options.seed,
         release: release_seen(scenario, &played),
         attempts: played.attempts,
@@ -417,13 +435,15 @@ async fn act(
     }
 }
 
-async fn work_round(stage: &mut Stage<'_>, variant: &Variant, release: &ScenarioRelease) -> Result<(), RehearseError> {
+async fn work_round(
+    stage: &mut Stage<'_>,
+    variant: &Variant,
+    release: &ScenarioRelease,
+) -> Result<(), RehearseError> {
     stage.recorder.say(&Actor::Admin, variant.about.clone());
-    stage
-        .script(release, Actor::Admin, &variant.steps, Variables::new())
-        .await
-        .map(|_| ())
-        .map_err(|error| RehearseError::Story { at: stage.recorder.now_ms(), actor: Actor::Admin.to_string(), error })
+    stage.script(release, Actor::Admin, &variant.steps, Variables::new()).await.map(|_| ()).map_err(|error| {
+        RehearseError::Story { at: stage.recorder.now_ms(), actor: Actor::Admin.to_string(), error }
+    })
 }
 
 /// Upgrades, and returns the tries with the name of the release that the last one was for.
@@ -469,10 +489,22 @@ async fn by_script(stage: &mut Stage<'_>, name: &str, steps: &[Step]) -> Result<
             Some(error) => format!("script for {title} fails: {error}"),
         },
     );
-    Ok(Attempt { name: name.to_owned(), release: title, writes, failure, refused: false, restarts: 0, report: None })
+    Ok(Attempt {
+        name: name.to_owned(),
+        release: title,
+        writes,
+        failure,
+        refused: false,
+        restarts: 0,
+        report: None,
+    })
 }
 
-async fn by_scantling(stage: &mut Stage<'_>, old: Option<&str>, name: &str) -> Result<Attempt, RehearseError> {
+async fn by_scantling(
+    stage: &mut Stage<'_>,
+    old: Option<&str>,
+    name: &str,
+) -> Result<Attempt, RehearseError> {
     let release = named(stage.scenario, name)?;
     let old = old.map(|old| named(stage.scenario, old)).transpose()?;
     let mut writes = 0;
@@ -523,7 +555,8 @@ fn cluster(stage: &Stage<'_>, gate: Gate) -> Cluster {
 
 /// The registries, as a process in the cluster reaches them.
 fn registry(stage: &Stage<'_>) -> RegistryClient {
-    let options = scantling_registry::Options { seed: stage.options.seed, ..scantling_registry::Options::default() };
+    let options =
+        scantling_registry::Options { seed: stage.options.seed, ..scantling_registry::Options::default() };
     RegistryClient::new(stage.sandbox.registry(), stage.mirrors.clone(), Keyring::default(), options)
 }
 
@@ -589,7 +622,8 @@ fn compare_with(stage: &Stage<'_>, objects: &Objects, fresh: &Objects, played: &
         (Some(path), person) => {
             let managers = objects.get(key).map(|object| owners(object, path)).unwrap_or_default();
             let ours = managers.iter().any(|manager| manager.starts_with("scantling"));
-            let managers = if managers.is_empty() { "no field manager".to_owned() } else { managers.join(", ") };
+            let managers =
+                if managers.is_empty() { "no field manager".to_owned() } else { managers.join(", ") };
             match person {
                 Some(person) if !ours => (format!("{person} ({managers})"), true),
                 _ => (managers, false),

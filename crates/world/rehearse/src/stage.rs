@@ -80,9 +80,9 @@ impl<'a> Stage<'a> {
         let mut world = World::new(config, registry);
         for node in &scenario.cluster.nodes {
             for name in &node.cached {
-                world
-                    .preload(&node.name, name)
-                    .map_err(|error| RehearseError::Example(format!("node {}: cached {name}: {error}", node.name)))?;
+                world.preload(&node.name, name).map_err(|error| {
+                    RehearseError::Example(format!("node {}: cached {name}: {error}", node.name))
+                })?;
             }
         }
         Ok(Self {
@@ -128,17 +128,28 @@ impl<'a> Stage<'a> {
     }
 
     /// A person opens a notebook on the spawner that is there, and waits for it.
-    pub(crate) async fn open(&mut self, open: &Open, release: &ScenarioRelease, upgraded: bool) -> Result<(), RehearseError> {
+    pub(crate) async fn open(
+        &mut self,
+        open: &Open,
+        release: &ScenarioRelease,
+        upgraded: bool,
+    ) -> Result<(), RehearseError> {
         let objects = self.objects();
         let actor = Actor::Person(open.person.clone());
         let (spawner, claims, root) = if let Some(offered) = cluster_view::offered(&objects, &open.image) {
-            self.recorder.say(&actor, format!("opens {} on {}", open.image, open.node.as_deref().unwrap_or("any node")));
+            self.recorder.say(
+                &actor,
+                format!("opens {} on {}", open.image, open.node.as_deref().unwrap_or("any node")),
+            );
             let root = self.open_notebook(open).await.map_err(|error| self.story(&actor, error))?;
             (Spawner::Scantling, offered.claims, root)
         } else {
             let namespace = release.release.namespace.as_deref().unwrap_or_default();
             let claims = cluster_view::stream_claims(&objects, namespace, &open.image);
-            self.recorder.say(&actor, format!("opens {} on {}", open.image, open.node.as_deref().unwrap_or("any node")));
+            self.recorder.say(
+                &actor,
+                format!("opens {} on {}", open.image, open.node.as_deref().unwrap_or("any node")),
+            );
             let variables = Variables::from([
                 ("person".to_owned(), open.person.clone()),
                 ("image".to_owned(), open.image.clone()),
@@ -202,7 +213,11 @@ impl<'a> Stage<'a> {
     }
 
     /// A person closes their notebook.
-    pub(crate) async fn close(&mut self, person: &str, release: &ScenarioRelease) -> Result<(), RehearseError> {
+    pub(crate) async fn close(
+        &mut self,
+        person: &str,
+        release: &ScenarioRelease,
+    ) -> Result<(), RehearseError> {
         let actor = Actor::Person(person.to_owned());
         let Some(index) = self.opened.iter().position(|it| it.open.person == person && !it.closed) else {
             return Err(self.story(&actor, "closes a notebook that isn't open".to_owned()));
@@ -252,7 +267,12 @@ impl<'a> Stage<'a> {
     }
 
     /// A person changes something by hand.
-    pub(crate) async fn edit(&mut self, person: &str, steps: &[Step], release: &ScenarioRelease) -> Result<(), RehearseError> {
+    pub(crate) async fn edit(
+        &mut self,
+        person: &str,
+        steps: &[Step],
+        release: &ScenarioRelease,
+    ) -> Result<(), RehearseError> {
         let actor = Actor::Person(person.to_owned());
         let created = self
             .script(release, actor.clone(), steps, Variables::new())
@@ -351,7 +371,8 @@ impl<'a> Stage<'a> {
             .collect();
         let update_pending = pod.and_then(|pod| object::annotation(pod, UPDATE_PENDING)).map(str::to_owned);
         let ready = view.as_ref().is_some_and(|view| view.ready);
-        let promised = as_wanted == Some(true) && claims.iter().all(|claim| claim.holds) && !claims.is_empty();
+        let promised =
+            as_wanted == Some(true) && claims.iter().all(|claim| claim.holds) && !claims.is_empty();
         let outcome = match (ready, opened.before_upgrade, promised) {
             (false, ..) => NotebookOutcome::NotRunning,
             (true, true, _) if as_wanted == Some(true) => NotebookOutcome::AsPromised,
@@ -366,7 +387,9 @@ impl<'a> Stage<'a> {
             spawner: opened.spawner,
             since_before_upgrade: opened.before_upgrade,
             pod: view.as_ref().map(|view| view.name.clone()).unwrap_or_default(),
-            node: pod.map(|pod| object::text(pod, "/spec/nodeName").to_owned()).filter(|node| !node.is_empty()),
+            node: pod
+                .map(|pod| object::text(pod, "/spec/nodeName").to_owned())
+                .filter(|node| !node.is_empty()),
             written: view.as_ref().map(|view| view.written.clone()).unwrap_or_default(),
             wanted,
             running,
@@ -380,13 +403,16 @@ impl<'a> Stage<'a> {
     }
 
     fn model(&self, deployed: &Deployed, objects: &Objects, library: &mut Library) -> ModelSeen {
-        let pod = deployed.root.as_ref().and_then(|root| cluster_view::pods_of(objects, root).into_iter().next());
+        let pod =
+            deployed.root.as_ref().and_then(|root| cluster_view::pods_of(objects, root).into_iter().next());
         let view = pod.map(cluster_view::pod);
         let running = view.as_ref().and_then(|view| view.running.clone());
         let packages = running
             .as_ref()
             .and_then(|digest| self.look_up(library, digest)?.contents)
-            .map(|contents| contents.packages.iter().map(|it| format!("{} {}", it.name, it.version)).collect())
+            .map(|contents| {
+                contents.packages.iter().map(|it| format!("{} {}", it.name, it.version)).collect()
+            })
             .unwrap_or_default();
         let serves = view.as_ref().is_some_and(|view| view.ready);
         let trouble = deployed.trouble.clone().or_else(|| {
@@ -401,7 +427,9 @@ impl<'a> Stage<'a> {
             project: deployed.deploy.project.clone(),
             model: deployed.deploy.model.clone(),
             pod: view.as_ref().map(|view| view.name.clone()),
-            node: pod.map(|pod| object::text(pod, "/spec/nodeName").to_owned()).filter(|node| !node.is_empty()),
+            node: pod
+                .map(|pod| object::text(pod, "/spec/nodeName").to_owned())
+                .filter(|node| !node.is_empty()),
             written: view.map(|view| view.written),
             running,
             packages,
@@ -462,8 +490,12 @@ fn config(scenario: &Scenario, seed: u64, mirrors: Mirrors) -> Result<WorldConfi
     config.mirrors = mirrors;
     for node in &cluster.nodes {
         let mut described = NodeConfig::new(&node.name, node.platform.clone());
-        described.disk_bytes = bytes(&node.disk)
-            .ok_or_else(|| RehearseError::Example(format!("node {}: disk {:?} is not a size like 120Gi", node.name, node.disk)))?;
+        described.disk_bytes = bytes(&node.disk).ok_or_else(|| {
+            RehearseError::Example(format!(
+                "node {}: disk {:?} is not a size like 120Gi",
+                node.name, node.disk
+            ))
+        })?;
         described.labels.extend(node.labels.clone());
         config.nodes.push(described);
     }

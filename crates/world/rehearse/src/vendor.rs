@@ -273,12 +273,11 @@ impl Script<'_> {
     fn namespace(&self, write: &Write, variables: &Variables) -> Result<String, ScriptError> {
         match &write.namespace {
             Some(namespace) => self.text(namespace, variables),
-            None => self
-                .release
-                .release
-                .namespace
-                .clone()
-                .ok_or_else(|| ScriptError::Meaning(format!("{} names no namespace", self.release.folder))),
+            None => {
+                self.release.release.namespace.clone().ok_or_else(|| {
+                    ScriptError::Meaning(format!("{} names no namespace", self.release.folder))
+                })
+            }
         }
     }
 
@@ -292,8 +291,9 @@ impl Script<'_> {
             return Ok(vec![self.fill(&write.body, variables, &write.replace)?]);
         };
         if let Some(name) = source.strip_prefix("${yaml:").and_then(|rest| rest.strip_suffix('}')) {
-            let text =
-                variables.get(name).ok_or_else(|| ScriptError::Meaning(format!("there is no variable {name}")))?;
+            let text = variables
+                .get(name)
+                .ok_or_else(|| ScriptError::Meaning(format!("there is no variable {name}")))?;
             return documents(name, text.as_bytes());
         }
         let text = self.replaced(self.file(source)?, variables, &write.replace)?;
@@ -302,7 +302,10 @@ impl Script<'_> {
 
     /// What the release itself puts in the place of a placeholder.
     fn substitution(&self, placeholder: &str) -> Result<String, ScriptError> {
-        let file = documents(RELEASE_FILE, self.file(RELEASE_FILE)?.as_bytes())?.into_iter().next().unwrap_or_default();
+        let file = documents(RELEASE_FILE, self.file(RELEASE_FILE)?.as_bytes())?
+            .into_iter()
+            .next()
+            .unwrap_or_default();
         file.get("substitutions")
             .and_then(Value::as_array)
             .into_iter()
@@ -347,9 +350,9 @@ impl Script<'_> {
                 let filled = self.text(text, variables)?;
                 Value::String(self.replaced(&filled, variables, replace)?)
             }
-            Value::Array(items) => {
-                Value::Array(items.iter().map(|item| self.fill(item, variables, replace)).collect::<Result<_, _>>()?)
-            }
+            Value::Array(items) => Value::Array(
+                items.iter().map(|item| self.fill(item, variables, replace)).collect::<Result<_, _>>()?,
+            ),
             Value::Object(map) => {
                 let mut filled = serde_json::Map::new();
                 for (key, value) in map {
@@ -461,8 +464,10 @@ fn remove_cached(world: &mut scantling_sandbox::World, node: &str, repository: &
 async fn unfinished_builds(kubectl: &mut Kubectl, namespace: &str) -> Result<Vec<String>, KubectlError> {
     let configs = kubectl.list("BuildConfig.build.openshift.io", Some(namespace), None).await?;
     let builds = kubectl.list("Build.build.openshift.io", Some(namespace), None).await?;
-    let phase = |build: &Value| build.pointer("/status/phase").and_then(Value::as_str).unwrap_or("New").to_owned();
-    let config_of = |build: &Value| build.pointer("/status/config/name").and_then(Value::as_str).map(str::to_owned);
+    let phase =
+        |build: &Value| build.pointer("/status/phase").and_then(Value::as_str).unwrap_or("New").to_owned();
+    let config_of =
+        |build: &Value| build.pointer("/status/config/name").and_then(Value::as_str).map(str::to_owned);
     let mut left = Vec::new();
     for config in &configs {
         let name = config.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -480,12 +485,15 @@ async fn unfinished_builds(kubectl: &mut Kubectl, namespace: &str) -> Result<Vec
 }
 
 async fn unfinished_rollouts(kubectl: &mut Kubectl, namespace: &str) -> Result<Vec<String>, KubectlError> {
-    let number = |object: &Value, path: &str| object.pointer(path).and_then(Value::as_u64).unwrap_or_default();
+    let number =
+        |object: &Value, path: &str| object.pointer(path).and_then(Value::as_u64).unwrap_or_default();
     let mut left = Vec::new();
     for deployment in kubectl.list("Deployment", Some(namespace), None).await? {
         let wanted = deployment.pointer("/spec/replicas").and_then(Value::as_u64).unwrap_or(1);
-        let ready = number(&deployment, "/status/updatedReplicas").min(number(&deployment, "/status/availableReplicas"));
-        let seen = number(&deployment, "/status/observedGeneration") >= number(&deployment, "/metadata/generation");
+        let ready = number(&deployment, "/status/updatedReplicas")
+            .min(number(&deployment, "/status/availableReplicas"));
+        let seen =
+            number(&deployment, "/status/observedGeneration") >= number(&deployment, "/metadata/generation");
         if !seen || ready < wanted || number(&deployment, "/status/replicas") > wanted {
             let name = deployment.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
             left.push(format!("{name} has {ready} of {wanted} replicas available"));

@@ -51,7 +51,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     };
     let spinner = spinner();
     let shown = spinner.clone();
-    let progress: Progress = Arc::new(move |line| shown.set_message(terminal::plain(&scantling_report::rehearsal::story_line(line))));
+    let progress: Progress = Arc::new(move |line| {
+        shown.set_message(terminal::plain(&scantling_report::rehearsal::story_line(line)))
+    });
     let result = rehearse(&scenario, &options, progress);
     spinner.finish_and_clear();
     let rehearsal = result.map_err(|error| failure(error, &arguments.example))?;
@@ -92,7 +94,9 @@ fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
         }
         RehearseError::Scenario(_) => Failure::usage(format!("{example}/{error}"))
             .with_hint("docs/how-to/write-an-example.md says what an example consists of"),
-        RehearseError::NoSuchVariant { .. } | RehearseError::VariantNeedsShipped => Failure::usage(error.to_string()),
+        RehearseError::NoSuchVariant { .. } | RehearseError::VariantNeedsShipped => {
+            Failure::usage(error.to_string())
+        }
         _ => Failure::failed(format!("{example}: {error}")),
     }
 }

@@ -16,8 +16,10 @@ use crate::terminal;
 
 /// Open an example's cluster on a loopback port, for kubectl and any other client.
 #[derive(Debug, Args)]
-#[command(after_help = "With a command after `--`, KUBECONFIG and SCANTLING_MIRRORS lead it into the sandbox; its exit code is \
-                        this command's. Without one, the sandbox stays open until it is interrupted.")]
+#[command(
+    after_help = "With a command after `--`, KUBECONFIG and SCANTLING_MIRRORS lead it into the sandbox; its exit code is \
+                        this command's. Without one, the sandbox stays open until it is interrupted."
+)]
 pub(crate) struct Arguments {
     /// A folder with a rehearsal.yaml.
     example: Utf8PathBuf,
@@ -97,7 +99,8 @@ fn kubeconfig_for(served: Served) -> String {
 fn mirrors_for(served: Served, hosts: &[String]) -> String {
     let mut text = "version: 1\nendpoints:\n".to_owned();
     for host in hosts {
-        let _ = writeln!(text, "- {{registry: \"{host}\", address: \"{}\", insecure: true}}", served.registry);
+        let _ =
+            writeln!(text, "- {{registry: \"{host}\", address: \"{}\", insecure: true}}", served.registry);
     }
     text
 }

@@ -49,7 +49,9 @@ where
             tokio::spawn(async move {
                 let service = service_fn(move |request| answer(world.clone(), request));
                 // A connection that breaks is its client's business.
-                let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service)
+                    .await;
             });
         }
     });
@@ -73,7 +75,10 @@ async fn answer_api(world: WorldHandle, request: Request<Incoming>) -> Result<Re
     })
 }
 
-async fn answer_registry(world: WorldHandle, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn answer_registry(
+    world: WorldHandle,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, Infallible> {
     let host = request
         .headers()
         .get(http::header::HOST)
@@ -88,7 +93,9 @@ async fn answer_registry(world: WorldHandle, request: Request<Incoming>) -> Resu
     })
 }
 
-async fn whole(request: Request<Incoming>) -> Result<Request<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
+async fn whole(
+    request: Request<Incoming>,
+) -> Result<Request<Bytes>, Box<dyn std::error::Error + Send + Sync>> {
     let (parts, body) = request.into_parts();
     let bytes = Limited::new(body, BODY_MAX).collect().await?.to_bytes();
     Ok(Request::from_parts(parts, bytes))

@@ -39,7 +39,8 @@ impl WorldHandle {
     pub(crate) fn start(world: World, speed: u32) -> std::io::Result<Self> {
         let (commands, received) = channel();
         std::thread::Builder::new().name("sandbox".to_owned()).spawn(move || {
-            WorldThread { speed, pacer: Pacer::new(world.now(), speed), world, watches: BTreeMap::new() }.run(&received);
+            WorldThread { speed, pacer: Pacer::new(world.now(), speed), world, watches: BTreeMap::new() }
+                .run(&received);
         })?;
         Ok(Self { commands })
     }

@@ -396,7 +396,9 @@ impl Scenario {
                 .story
                 .into_iter()
                 .enumerate()
-                .map(|(index, event)| event.check().map_err(|what| meaning(format!("story[{index}]: {what}"))))
+                .map(|(index, event)| {
+                    event.check().map_err(|what| meaning(format!("story[{index}]: {what}")))
+                })
                 .collect::<Result<_, _>>()?,
             shipped: Shipped {
                 install: checked("shipped.install", file.shipped.install)?,
@@ -441,7 +443,9 @@ impl Scenario {
         let nodes: Vec<&str> = self.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
         for (index, event) in self.story.iter().enumerate() {
             match event {
-                Event::Install { release, .. } | Event::Upgrade { release } if !self.releases.contains_key(release) => {
+                Event::Install { release, .. } | Event::Upgrade { release }
+                    if !self.releases.contains_key(release) =>
+                {
                     let known: Vec<&str> = self.releases.keys().map(String::as_str).collect();
                     return Err(format!(
                         "story[{index}]: there is no release {release:?}; releases has {}",
@@ -449,7 +453,10 @@ impl Scenario {
                     ));
                 }
                 Event::Open(Open { node: Some(node), .. }) if !nodes.contains(&node.as_str()) => {
-                    return Err(format!("story[{index}]: there is no node {node:?}; nodes are {}", nodes.join(", ")));
+                    return Err(format!(
+                        "story[{index}]: there is no node {node:?}; nodes are {}",
+                        nodes.join(", ")
+                    ));
                 }
                 _ => {}
             }
@@ -500,7 +507,8 @@ impl EventFile {
         match <[Event; 1]>::try_from(found) {
             Ok([event]) => Ok(event),
             Err(found) if found.is_empty() => {
-                Err("it is empty; write one of install, upgrade, open, close, project, deploy, edit, wait".to_owned())
+                Err("it is empty; write one of install, upgrade, open, close, project, deploy, edit, wait"
+                    .to_owned())
             }
             Err(_) => Err("it does two things; write one thing an entry".to_owned()),
         }

@@ -288,7 +288,11 @@ impl StepFile {
         }
         if let Some(patch) = self.patch {
             found.push(Step::Patch {
-                target: Selection { kind: patch.kind, namespace: patch.namespace, which: Which::Name(patch.name) },
+                target: Selection {
+                    kind: patch.kind,
+                    namespace: patch.namespace,
+                    which: Which::Name(patch.name),
+                },
                 merge: patch.merge,
                 replace: replace.take().unwrap_or_default(),
             });
