@@ -67,7 +67,9 @@ fn pullable(evidence: &Evidence<'_>) -> Checked {
         let (live, how) = match &used.reach {
             Reach::Applied => (true, String::new()),
             Reach::Fallback(when) => (
-                is_live(when, release.namespace.as_deref(), evidence.objects),
+                when.declared
+                    .as_ref()
+                    .is_some_and(|it| is_live(it, release.namespace.as_deref(), evidence.objects)),
                 format!(", a fallback in {} for when {when}", used.place),
             ),
             Reach::Undeclared => {
