@@ -29,7 +29,7 @@ pub(crate) enum Verdict {
     Unclassified { reason: String },
 }
 
-/// Transports that stand before references: KServe's storage, containers' own tools.
+/// Transports that stand before references in storage locations and in the arguments of tools.
 const TRANSPORTS: &[&str] = &["oci://", "docker://", "docker-pullable://"];
 
 /// The longest text that can be one reference with placeholders in it.

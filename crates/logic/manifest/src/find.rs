@@ -485,11 +485,7 @@ impl<'o> Finder<'o> {
                 scope.place(&trail, scope.source.place(line.start + from, line.start + to))
             };
             let setting = Setting { route: Route::Parameter(line.key.to_owned()), ..setting.clone() };
-            let expect = match expect(line.key) {
-                // Not every program that reads such a file starts a container.
-                Expect::Image => Expect::Image,
-                other => other,
-            };
+            let expect = expect(line.key);
             self.give(line.key, line.value, &setting.route, || place(0, line.value.len()));
             match classify(line.value, expect, &self.options.values) {
                 Verdict::Nothing if crate::placeholder::is_marker(line.value) => {

@@ -106,7 +106,7 @@ fn file(path: &str, bytes: &[u8], text: &str, finder: &mut Finder<'_>, documents
         Format::Code => finder.script(&scope, text, Text::Code, &setting),
         Format::Dockerfile => finder.dockerfile(&scope, text, &setting),
         Format::Prose => {
-            finder.script(&scope, text, Text::Script, &Setting { route: Route::Noted, ..setting })
+            finder.script(&scope, text, Text::Script, &Setting { route: Route::Noted, ..setting });
         }
         Format::Text if lines::is_assignments(text) => finder.assignments(&scope, text, &setting),
         Format::Text => {

@@ -57,6 +57,7 @@ pub(crate) fn scan<'text>(
 }
 
 /// What is in a word.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Debug, Clone, Copy, Default)]
 struct Shape {
     slash: bool,
@@ -242,13 +243,14 @@ fn variable_before(text: &str, at: usize) -> Option<&str> {
     [this, before].into_iter().find_map(asked_for)
 }
 
+/// `process.env.NAME`, `getenv("NAME"`, `environ.get('NAME'`, `env::var("NAME")`: the name comes within so many bytes.
+const SOON: usize = 24;
+
 fn asked_for(line: &str) -> Option<&str> {
     let lower = line.to_ascii_lowercase();
     let at = lower.rfind("env")?;
     let rest = line.get(at + 3..)?;
     let start = rest.find(|character: char| character.is_ascii_uppercase())?;
-    // `process.env.NAME`, `getenv("NAME"`, `environ.get('NAME'`, `env::var("NAME")`: the name comes soon.
-    const SOON: usize = 24;
     let name = rest.get(start..)?;
     let length = name
         .bytes()

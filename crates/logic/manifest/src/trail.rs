@@ -100,7 +100,7 @@ impl<'t> Setting<'t> {
             "relatedImages" => next.route = Route::Listed,
             "output" if kind == "BuildConfig" => next.route = Route::Pushed,
             "description" | "documentation" | "longDescription" | "title" | "summary" | "displayName" => {
-                next.route = Route::Noted
+                next.route = Route::Noted;
             }
             _ => {}
         }
