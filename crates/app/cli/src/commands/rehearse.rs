@@ -89,7 +89,7 @@ fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
         RehearseError::Scenario(ScenarioError::NotAnExample) => Failure::usage(format!("{example}: {error}"))
             .with_hint("name a folder with a rehearsal.yaml, such as examples/stale-notebook-image"),
         RehearseError::Scenario(ScenarioError::Release { folder, source }) => {
-            crate::outcome::unreadable(&source.findings, &Texts::new(), terminal::screen())
+            Failure::unreadable(&source.findings, &Texts::new(), terminal::screen())
                 .with_hint(format!("the release is {}", example.join(folder)))
         }
         RehearseError::Scenario(_) => Failure::usage(format!("{example}/{error}"))
