@@ -101,7 +101,7 @@ pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
 /// The fields that applying an object owns.
 fn applied_fields(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<FieldSet, PlanError> {
     let merged = merge(frame, key, None, value, true)?;
-    Ok(owned(&field_owners(&merged), |o| is_ours(o)))
+    Ok(owned(&field_owners(&merged), is_ours))
 }
 
 fn merge(
@@ -319,7 +319,8 @@ impl<'a> Decision<'a> {
         let status = Path::fields(["status"]);
         CONTROLLERS.contains(&manager)
             || self.owners.iter().any(|o| {
-                o.manager == manager && (o.subresource.as_deref() == Some("status") || o.fields.reaches(&status))
+                o.manager == manager
+                    && (o.subresource.as_deref() == Some("status") || o.fields.reaches(&status))
             })
     }
 
@@ -395,7 +396,7 @@ fn precondition(fields: &[Path], live: Option<&Value>, owners: &[Owner], secret:
         let owners: BTreeSet<&str> =
             owners.iter().filter(|o| o.fields.touches(path)).map(|o| o.manager.as_str()).collect();
         let owners: Vec<&str> = owners.into_iter().collect();
-        read.push_str(&format!("{path:#}={value} {}\n", owners.join(",")));
+        read.push_str(&[&format!("{path:#}="), &value, " ", &owners.join(","), "\n"].concat());
     }
     Digest::of(read.as_bytes())
 }
