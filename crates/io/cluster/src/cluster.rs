@@ -86,7 +86,7 @@ pub enum Write {
         /// Seconds that a pod may take to end; the server's default if none.
         grace_seconds: Option<u32>,
     },
-    /// `POST` to a subresource that starts something, `instantiate` of a BuildConfig.
+    /// `POST` to a subresource that starts something, `instantiate` of a `BuildConfig`.
     Post {
         /// `apiVersion`, `kind` and name of the object that has the subresource.
         object: Value,
@@ -129,12 +129,11 @@ impl Write {
             Self::Delete { .. } => "delete",
             Self::Post { subresource, .. } => subresource,
         };
-        match object::key(self.target()) {
-            Ok(key) => format!("{verb} {key}"),
-            Err(_) => {
-                let text = |p: &str| self.target().pointer(p).and_then(Value::as_str).unwrap_or("?");
-                format!("{verb} {} {}", text("/kind"), text("/metadata/generateName"))
-            }
+        if let Ok(key) = object::key(self.target()) {
+            format!("{verb} {key}")
+        } else {
+            let text = |p: &str| self.target().pointer(p).and_then(Value::as_str).unwrap_or("?");
+            format!("{verb} {} {}", text("/kind"), text("/metadata/generateName"))
         }
     }
 }
@@ -189,7 +188,7 @@ impl Cluster {
         &self.jitter
     }
 
-    /// Asks which kinds the server serves. Ask again after CustomResourceDefinitions have been established.
+    /// Asks which kinds the server serves. Ask again after `CustomResourceDefinitions` have been established.
     pub async fn served(&self) -> Result<Served, ClusterError> {
         Served::ask(&self.client).await
     }

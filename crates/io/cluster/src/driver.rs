@@ -31,7 +31,7 @@ use kind_watch::KindWatch;
 
 /// Reconcilers are asked again after this time even if nothing has changed: what they decide may depend on the time,
 /// and a kind that was not served may be by now.
-const RESYNC: Duration = Duration::from_secs(60);
+const RESYNC: Duration = Duration::from_mins(1);
 /// Writes of one pass. What is beyond is asked for again in the next pass; a pass that long would hide changes.
 const WRITES_PER_PASS: usize = 1000;
 

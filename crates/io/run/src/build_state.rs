@@ -1,4 +1,4 @@
-//! Whether there is a build of what a BuildConfig says now.
+//! Whether there is a build of what a `BuildConfig` says now.
 
 use scantling_image::{Digest, Reference};
 use serde_json::Value;

@@ -222,7 +222,7 @@ impl Session<'_> {
         let Some(stream) = self.read(&key).await? else { return Ok(()) };
         let view = ImageStream::of(&stream);
         let repository = view.repository().map(ToOwned::to_owned);
-        let items = view.tag(&offer.name).map(|t| t.items()).unwrap_or_default();
+        let items = view.tag(&offer.name).map(scantling_observed::StreamTag::items).unwrap_or_default();
         let earlier: Vec<(Digest, String)> = items
             .iter()
             .skip(1)

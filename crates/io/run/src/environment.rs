@@ -20,9 +20,12 @@ pub struct Environment {
     pub vantage: String,
 }
 
+/// Fills bytes for a purpose.
+type Fill = dyn Fn(&str, &mut [u8]) + Send + Sync;
+
 /// A source of bytes for generated secrets.
 #[derive(Clone)]
-pub struct Entropy(Arc<dyn Fn(&str, &mut [u8]) + Send + Sync>);
+pub struct Entropy(Arc<Fill>);
 
 impl std::fmt::Debug for Entropy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -151,7 +151,7 @@ pub enum What {
     },
     /// A build was started.
     BuildStarted {
-        /// The BuildConfig.
+        /// The `BuildConfig`.
         config: String,
         /// Why: no build of the current source, or the base image moved.
         why: String,

@@ -185,8 +185,10 @@ impl Session<'_> {
             return Ok(true);
         };
         let Some(found) = self.read(&stream_key(&namespace, &stream)).await? else { return Ok(false) };
-        let newest =
-            ImageStream::of(&found).tag(&tag).and_then(|t| t.newest()).and_then(|item| item.digest().ok());
+        let newest = ImageStream::of(&found)
+            .tag(&tag)
+            .and_then(scantling_observed::StreamTag::newest)
+            .and_then(|item| item.digest().ok());
         let shown = match (digest, &newest) {
             (Some(wanted), Some(newest)) => wanted == newest,
             (None, Some(_)) => true,

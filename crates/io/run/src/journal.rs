@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::event::Stage;
 use crate::state::SYSTEM_NAMESPACE;
 
-/// The ConfigMap of the journal.
+/// The `ConfigMap` of the journal.
 pub const JOURNAL_NAME: &str = "scantling-journal";
 
 /// A run that has begun.
@@ -28,7 +28,7 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal's ConfigMap. None if it is none.
+    /// Reads the journal's `ConfigMap`. None if it is none.
     pub(crate) fn read(map: &Value) -> Option<Self> {
         let text = |name: &str| object::text(map, &format!("/data/{name}")).to_owned();
         if text("format") != "1" {

@@ -22,7 +22,7 @@ pub struct Options {
 /// How long the run waits until it stops and says what is missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waits {
-    /// For CustomResourceDefinitions and namespaces.
+    /// For `CustomResourceDefinitions` and namespaces.
     pub definitions: Duration,
     /// For imports of image streams.
     pub imports: Duration,

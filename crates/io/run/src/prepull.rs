@@ -23,7 +23,7 @@ use crate::session::Session;
 const PAUSE: Duration = Duration::from_secs(2);
 /// How long a node that reports pull errors is waited for when all others are done: the kubelet's own back-off reaches
 /// minutes, and a node that cannot pull must not hold up the run.
-const STRAGGLER: Duration = Duration::from_secs(180);
+const STRAGGLER: Duration = Duration::from_mins(3);
 /// Layers are stored unpacked, about three times their compressed size, beside the compressed ones on some runtimes.
 const UNPACKED: u64 = 3;
 /// Marks our pods.
@@ -273,19 +273,20 @@ fn progress(container: PodContainer<'_>, phase: &str, message: &str) -> Progress
         return Progress::Pulled;
     }
     match container.state() {
-        ContainerState::Running { .. } | ContainerState::Terminated { .. } => Progress::Pulled,
         ContainerState::Waiting { reason, message } if PULL_ERRORS.contains(&reason) => {
             Progress::Failing(format!("{reason}: {message}"))
         }
-        ContainerState::Waiting { reason: "" | "ContainerCreating" | "PodInitializing", .. } => {
-            Progress::Waiting
-        }
-        // It could not be started, which comes after the pull; starting it was never the purpose.
-        ContainerState::Waiting { .. } => Progress::Pulled,
         ContainerState::Unreported if phase == "Failed" => {
             Progress::Failing(format!("the node refused the pod: {message}"))
         }
-        ContainerState::Unreported => Progress::Waiting,
+        ContainerState::Unreported
+        | ContainerState::Waiting { reason: "" | "ContainerCreating" | "PodInitializing", .. } => {
+            Progress::Waiting
+        }
+        // It runs, has run, or could not be started, which comes after the pull; starting it was never the purpose.
+        ContainerState::Running { .. }
+        | ContainerState::Terminated { .. }
+        | ContainerState::Waiting { .. } => Progress::Pulled,
     }
 }
 

@@ -71,6 +71,8 @@ impl<'a> Session<'a> {
             creates: BTreeSet::new(),
             open: true,
         };
+        let mut schema = Schema::kubernetes().clone();
+        schema.extend(Schema::openshift().clone());
         Self {
             env,
             release,
@@ -78,7 +80,7 @@ impl<'a> Session<'a> {
             report: RunReport { release: release.name.clone(), version, ..RunReport::default() },
             stage: Stage::Read,
             served: Served::default(),
-            schema: Schema::kubernetes().clone(),
+            schema,
             nodes: Vec::new(),
             state: None,
             previous: Previous::default(),

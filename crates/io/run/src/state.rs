@@ -1,6 +1,6 @@
 //! What the cluster remembers of the release last applied.
 //!
-//! Kept in ConfigMaps of the namespace `scantling-system`: the head `scantling-state` names the parts, and is written
+//! Kept in `ConfigMaps` of the namespace `scantling-system`: the head `scantling-state` names the parts, and is written
 //! last, so that a reader sees either the old state or the new one, never half of each.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ pub const SYSTEM_NAMESPACE: &str = "scantling-system";
 pub const STATE_NAME: &str = "scantling-state";
 /// The only format that is written; a reader refuses others instead of dropping what it does not know.
 const FORMAT: u32 = 1;
-/// Bytes of one part before base64: a ConfigMap may hold 1 MiB, and base64 adds a third.
+/// Bytes of one part before base64: a `ConfigMap` may hold 1 MiB, and base64 adds a third.
 const PART_BYTES: usize = 700_000;
 /// Bytes of a whole state when it is read: far above any release (a thousand objects are about 4 MiB).
 const STATE_BYTES: u64 = 256 << 20;
@@ -128,7 +128,7 @@ impl State {
         Previous { version: Some(self.version.clone()), objects, inventory }
     }
 
-    /// The ConfigMaps that hold it: parts first, head last.
+    /// The `ConfigMaps` that hold it: parts first, head last.
     pub fn to_config_maps(&self) -> Vec<Value> {
         let text = serde_json::to_vec(self).unwrap_or_default();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
@@ -161,7 +161,7 @@ impl State {
         maps
     }
 
-    /// Reads it from the ConfigMaps of the system namespace. None if there is no head.
+    /// Reads it from the `ConfigMaps` of the system namespace. None if there is no head.
     pub fn from_config_maps(maps: &[Value]) -> Result<Option<Self>, StateError> {
         let by_name = |name: &str| maps.iter().find(|m| object::name(m) == name);
         let Some(head) = by_name(STATE_NAME) else { return Ok(None) };

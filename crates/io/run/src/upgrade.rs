@@ -194,7 +194,7 @@ impl Session<'_> {
                 let spec = d.value.pointer(object::pod_spec_pointer(&gvk)?)?.clone();
                 let images: BTreeSet<String> = object::pod_containers(&spec)
                     .iter()
-                    .filter_map(|c| c.image())
+                    .filter_map(scantling_api::object::Container::image)
                     .filter(|image| image.contains('@'))
                     .map(ToOwned::to_owned)
                     .collect();

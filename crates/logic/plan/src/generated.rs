@@ -131,12 +131,11 @@ impl GeneratedValues {
                     });
                 }
             }
-            let (value, origin) = match known {
-                Some((_, value)) => (value, Origin::Repeated),
-                None => {
-                    let purpose = found.first().map(|(p, _)| p.to_string()).unwrap_or_default();
-                    (make(&purpose, first.length.unwrap_or(DEFAULT_LENGTH)), Origin::Made)
-                }
+            let (value, origin) = if let Some((_, value)) = known {
+                (value, Origin::Repeated)
+            } else {
+                let purpose = found.first().map(|(p, _)| p.to_string()).unwrap_or_default();
+                (make(&purpose, first.length.unwrap_or(DEFAULT_LENGTH)), Origin::Made)
             };
             for (place, found) in found {
                 let origin = if found.is_some() { Origin::Kept } else { origin };

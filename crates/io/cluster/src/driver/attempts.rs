@@ -13,7 +13,7 @@ use crate::stack::Jitter;
 /// The pause after a first failure, doubled each time.
 const FIRST: Duration = Duration::from_millis(500);
 /// The longest pause: an object that cannot be written is looked at every few minutes.
-const LONGEST: Duration = Duration::from_secs(300);
+const LONGEST: Duration = Duration::from_mins(5);
 /// How often the very same write may succeed without a pause while [`LONGEST`] does not pass in between. Twice can
 /// happen (the change has not been seen yet); more means that somebody undoes it.
 const SAME_IN_A_ROW: u32 = 3;
