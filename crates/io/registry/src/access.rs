@@ -56,17 +56,6 @@ pub(crate) struct Answered {
 }
 
 impl Inner {
-    /// The address of a path of the registry's interface.
-    pub(crate) fn uri(&self, place: &Place, attempt: &Attempt, path: &str) -> Result<Uri, RegistryError> {
-        let scheme =
-            if attempt.insecure || is_loopback(&attempt.host) { Scheme::HTTP } else { Scheme::HTTPS };
-        let mut parts = http::uri::Parts::default();
-        parts.scheme = Some(scheme);
-        parts.authority = Authority::try_from(attempt.host.as_str()).ok();
-        parts.path_and_query = PathAndQuery::try_from(path).ok();
-        Uri::from_parts(parts).map_err(|_| place.malformed(format!("no address can be made of {path}")))
-    }
-
     /// Sends a request, with the credential that the attempt names if the registry wants one.
     pub(crate) async fn send(
         &self,
@@ -203,29 +192,14 @@ impl Inner {
     ) -> Result<String, RegistryError> {
         let subject = format!("token for {}", wanted.key.scope);
         let place = Place { subject, ..place.clone() };
-        let realm: Uri = wanted
-            .realm
-            .parse()
-            .ok()
-            .filter(|realm: &Uri| realm.authority().is_some())
+        let uri = wanted
+            .address()
             .ok_or_else(|| place.malformed("the registry names a token service that is no address"))?;
-        let host = realm.authority().map_or("", Authority::as_str).to_owned();
-        let plain = realm.scheme() != Some(&Scheme::HTTPS);
+        let host = uri.authority().map_or("", Authority::as_str).to_owned();
+        let plain = uri.scheme() != Some(&Scheme::HTTPS);
         if plain && !is_loopback(&host) && !attempt.insecure {
             return Err(place.malformed(format!("the token service {host} is not reached over HTTPS")));
         }
-        let mut query = form_urlencoded::Serializer::new(realm.query().unwrap_or_default().to_owned());
-        if let Some(service) = wanted.service {
-            query.append_pair("service", service);
-        }
-        for scope in wanted.key.scope.split(' ') {
-            query.append_pair("scope", scope);
-        }
-        let path = format!("{}?{}", realm.path(), query.finish());
-        let mut parts = realm.into_parts();
-        parts.path_and_query = PathAndQuery::try_from(path).ok();
-        let uri = Uri::from_parts(parts)
-            .map_err(|_| place.malformed("the registry names a token service that is no address"))?;
         let mut request = Outgoing::new(Method::GET, uri);
         if let Some(credential) = wanted.credential {
             request.headers.insert(header::AUTHORIZATION, basic(credential));
@@ -262,11 +236,40 @@ impl Inner {
     }
 }
 
+/// The address of a path of the registry's interface.
+pub(crate) fn uri(place: &Place, attempt: &Attempt, path: &str) -> Result<Uri, RegistryError> {
+    let scheme = if attempt.insecure || is_loopback(&attempt.host) { Scheme::HTTP } else { Scheme::HTTPS };
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(scheme);
+    parts.authority = Authority::try_from(attempt.host.as_str()).ok();
+    parts.path_and_query = PathAndQuery::try_from(path).ok();
+    Uri::from_parts(parts).map_err(|_| place.malformed(format!("no address can be made of {path}")))
+}
+
 struct Wanted<'a> {
     realm: &'a str,
     service: Option<&'a str>,
     key: &'a TokenKey,
     credential: Option<&'a Credential>,
+}
+
+impl Wanted<'_> {
+    /// The address of the token service, with service and scopes.
+    fn address(&self) -> Option<Uri> {
+        let realm: Uri = self.realm.parse().ok()?;
+        let mut query = form_urlencoded::Serializer::new(realm.query().unwrap_or_default().to_owned());
+        if let Some(service) = self.service {
+            query.append_pair("service", service);
+        }
+        for scope in self.key.scope.split(' ') {
+            query.append_pair("scope", scope);
+        }
+        let path = format!("{}?{}", realm.path(), query.finish());
+        let mut parts = realm.into_parts();
+        parts.authority.as_ref()?;
+        parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+        Uri::from_parts(parts).ok()
+    }
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,6 @@
 //! What a refusal means.
 
-use http::{Response, header};
+use http::Response;
 use scantling_endpoint::{Attempt, Credential};
 use serde::Deserialize;
 
@@ -76,15 +76,10 @@ impl Inner {
         let credential = attempt.credential.and_then(|id| self.keyring.credential(id));
         let retry_after = retry::retry_after(response.headers());
         let is_registry = response.headers().contains_key("docker-distribution-api-version");
-        let insufficient = response
-            .headers()
-            .get(header::WWW_AUTHENTICATE)
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.contains("insufficient_scope"));
         let answer = read(self, place, response, credential).await;
         let status = answer.status;
         place.error(match status {
-            401 => unauthorised(answer, authorised, credential, insufficient),
+            401 => unauthorised(answer, authorised, credential),
             403 => Problem::Forbidden {
                 detail: match credential {
                     Some(credential) => format!("not permitted with the credential {credential}"),
@@ -107,12 +102,7 @@ impl Inner {
     }
 }
 
-fn unauthorised(
-    answer: Answer,
-    authorised: Authorised,
-    credential: Option<&Credential>,
-    insufficient: bool,
-) -> Problem {
+fn unauthorised(answer: Answer, authorised: Authorised, credential: Option<&Credential>) -> Problem {
     match (authorised, credential) {
         (Authorised::Basic, Some(credential)) => Problem::Unauthenticated {
             answer: Some(answer),
@@ -124,10 +114,6 @@ fn unauthorised(
             detail: format!(
                 "missing, or not permitted with the credential {credential}; registries hide which"
             ),
-        },
-        (Authorised::Token, None) if insufficient => Problem::Forbidden {
-            answer,
-            detail: "missing, or not permitted without a credential; registries hide which".to_owned(),
         },
         (Authorised::Token, None) => Problem::Unauthenticated {
             answer: Some(answer),

@@ -13,10 +13,8 @@ use crate::client::{Inner, RegistryClient};
 use crate::document::{CONFIG_MAX, Content, Descriptor, Manifest};
 use crate::error::{Place, Problem, RegistryError};
 use crate::fetch::short;
-use crate::resolve::{as_manifest, most_telling};
+use crate::resolve::{as_manifest, most_telling, platform_in};
 
-/// Layers up to this size are read in memory; larger ones go through a thread, piece by piece.
-const IN_MEMORY_MAX: u64 = 32 * 1024 * 1024;
 /// Pieces that may wait between network and reader; each has some tens of KiB.
 const WAITING_PIECES: usize = 64;
 
@@ -49,7 +47,7 @@ impl Inner {
         match &root.content {
             Content::Manifest(manifest) => {
                 let config = self.blob(attempt, &manifest.config, "configuration", CONFIG_MAX).await?;
-                let platform = self.platform_in(attempt, manifest, &config)?;
+                let platform = platform_in(attempt, manifest, &config)?;
                 if !platform.matches(wanted) {
                     return Err(wrong(vec![platform]));
                 }
@@ -87,9 +85,8 @@ impl Inner {
             .map_err(|error| unread(format!("configuration {}", manifest.config.digest), &error))?;
         for layer in &manifest.layers {
             let subject = format!("layer {}", layer.digest);
-            if layer.size <= IN_MEMORY_MAX {
-                let limit = usize::try_from(IN_MEMORY_MAX).unwrap_or(usize::MAX);
-                let bytes = self.blob(attempt, layer, "layer", limit).await?;
+            if layer.size <= self.options.in_memory as u64 {
+                let bytes = self.blob(attempt, layer, "layer", self.options.in_memory).await?;
                 reader.layer(&layer.media_type, bytes.as_ref()).map_err(|error| unread(subject, &error))?;
             } else {
                 reader = self.large_layer(attempt, layer, reader).await?;

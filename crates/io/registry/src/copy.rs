@@ -46,7 +46,7 @@ impl RegistryClient {
     /// Writes an image from memory. What is there already is not sent again; the tag, if one is written, is set last.
     pub async fn push(&self, image: &BuiltImage, to: &Reference) -> Result<Copied, RegistryError> {
         let target = self.inner.target(to);
-        self.inner.check_target(&target, to, &image.root)?;
+        check_target(&target, to, &image.root)?;
         let mut copied = Copied::new(&image.root);
         // The root comes last: a registry wants to have what a manifest names.
         let mut manifests: Vec<&Digest> = image.platforms.iter().map(|platform| &platform.manifest).collect();
@@ -90,17 +90,6 @@ impl Inner {
         source(to, &self.mirrors, &self.keyring)
     }
 
-    fn check_target(&self, target: &Attempt, to: &Reference, digest: &Digest) -> Result<(), RegistryError> {
-        let place = Place::new(&target.host, &target.repository, format!("manifest {digest}"));
-        match to.digest() {
-            Some(wanted) if wanted != digest => {
-                let detail = "the target names another digest than the image has".to_owned();
-                Err(place.error(Problem::DigestMismatch { wanted: wanted.clone(), detail }))
-            }
-            _ => Ok(()),
-        }
-    }
-
     async fn copy_from(
         &self,
         source: &Attempt,
@@ -108,7 +97,7 @@ impl Inner {
         target: &Attempt,
         to: &Reference,
     ) -> Result<Copied, RegistryError> {
-        self.check_target(target, to, &root.digest)?;
+        check_target(target, to, &root.digest)?;
         let mut copied = Copied::new(&root.digest);
         match &root.content {
             Content::Manifest(manifest) => self.copy_blobs(source, manifest, target, &mut copied).await?,
@@ -216,5 +205,16 @@ impl Inner {
             return Err(place.error(Problem::DigestMismatch { wanted: blob.digest.clone(), detail }));
         }
         upload.finish(&blob.digest, waiting.freeze()).await
+    }
+}
+
+fn check_target(target: &Attempt, to: &Reference, digest: &Digest) -> Result<(), RegistryError> {
+    let place = Place::new(&target.host, &target.repository, format!("manifest {digest}"));
+    match to.digest() {
+        Some(wanted) if wanted != digest => {
+            let detail = "the target names another digest than the image has".to_owned();
+            Err(place.error(Problem::DigestMismatch { wanted: wanted.clone(), detail }))
+        }
+        _ => Ok(()),
     }
 }

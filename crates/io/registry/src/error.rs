@@ -113,13 +113,13 @@ pub struct RegistryError {
     /// What was asked for: `manifest 1.2`, `blob sha256:…`.
     pub subject: String,
     /// What went wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 impl RegistryError {
     /// The verdict that this error amounts to.
     pub fn verdict(&self) -> Verdict {
-        match &self.problem {
+        match self.problem.as_ref() {
             Problem::Absent { .. } => Verdict::Absent,
             Problem::Unauthenticated { .. } => Verdict::Unauthenticated,
             Problem::Forbidden { .. } => Verdict::Forbidden,
@@ -146,7 +146,6 @@ impl fmt::Display for Problem {
             Self::Absent { answer, nearby: Some(nearby) } => {
                 write!(formatter, "not there: {answer}; {nearby}")
             }
-            Self::Unauthenticated { answer: None, detail } => formatter.write_str(detail),
             Self::Unauthenticated { answer: Some(answer), detail } | Self::Forbidden { answer, detail } => {
                 write!(formatter, "{detail}: {answer}")
             }
@@ -154,7 +153,9 @@ impl fmt::Display for Problem {
                 write!(formatter, "rate limited for {} s: {answer}", after.as_secs())
             }
             Self::RateLimited { answer, retry_after: None } => write!(formatter, "rate limited: {answer}"),
-            Self::Unreachable { detail } | Self::Malformed { detail } => formatter.write_str(detail),
+            Self::Unauthenticated { answer: None, detail }
+            | Self::Unreachable { detail }
+            | Self::Malformed { detail } => formatter.write_str(detail),
             Self::Failing { answer } => write!(formatter, "the server failed: {answer}"),
             Self::DigestMismatch { wanted, detail } => {
                 write!(formatter, "not the bytes of {wanted}: {detail}")
@@ -198,7 +199,7 @@ impl Place {
             host: self.host.clone(),
             repository: self.repository.clone(),
             subject: self.subject.clone(),
-            problem,
+            problem: Box::new(problem),
         }
     }
 

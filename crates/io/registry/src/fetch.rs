@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use scantling_endpoint::{Attempt, Selector};
 use scantling_image::Digest;
 
-use crate::access::Action;
+use crate::access::{Action, uri};
 use crate::client::Inner;
 use crate::document::{self, ACCEPT, Descriptor, Document, MANIFEST_MAX};
 use crate::error::{Place, Problem, RegistryError};
@@ -116,7 +116,7 @@ impl Inner {
         method: Method,
     ) -> Result<crate::access::Answered, RegistryError> {
         let path = format!("/v2/{}/manifests/{selector}", attempt.repository);
-        let mut request = Outgoing::new(method, self.uri(place, attempt, &path)?);
+        let mut request = Outgoing::new(method, uri(place, attempt, &path)?);
         request.headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
         self.send(place, attempt, Action::Pull, &request).await
     }
@@ -131,7 +131,7 @@ impl Inner {
         range: Option<&'static str>,
     ) -> Result<crate::access::Answered, RegistryError> {
         let path = format!("/v2/{}/blobs/{digest}", attempt.repository);
-        let mut request = Outgoing::new(method, self.uri(place, attempt, &path)?);
+        let mut request = Outgoing::new(method, uri(place, attempt, &path)?);
         if let Some(range) = range {
             request.headers.insert(header::RANGE, HeaderValue::from_static(range));
         }
@@ -191,7 +191,7 @@ pub(crate) fn short(descriptor: &Descriptor, found: u64) -> Problem {
 
 /// True for content that broke off or came damaged, which may be the network's fault.
 fn may_be_transport(error: &RegistryError) -> bool {
-    match &error.problem {
+    match error.problem.as_ref() {
         Problem::DigestMismatch { .. } => true,
         Problem::Unreachable { detail } => detail.contains("broke off"),
         _ => false,

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use scantling_endpoint::{Attempt, Selector};
 use serde::Deserialize;
 
-use crate::access::Action;
+use crate::access::{Action, uri};
 use crate::client::Inner;
 use crate::error::{Place, Problem, RegistryError};
 use crate::exchange::Outgoing;
@@ -30,7 +30,7 @@ impl Inner {
         let Selector::Tag(wanted) = &attempt.selector else {
             return error;
         };
-        if let Problem::Absent { nearby, .. } = &mut error.problem {
+        if let Problem::Absent { nearby, .. } = error.problem.as_mut() {
             let tags = self.tags(attempt).await.unwrap_or_default();
             let near = near(wanted, &tags);
             if !near.is_empty() {
@@ -44,7 +44,7 @@ impl Inner {
     async fn tags(&self, attempt: &Attempt) -> Option<Vec<String>> {
         let place = Place::new(&attempt.host, &attempt.repository, "list of tags");
         let path = format!("/v2/{}/tags/list?n={TAGS_MAX}", attempt.repository);
-        let request = Outgoing::new(Method::GET, self.uri(&place, attempt, &path).ok()?);
+        let request = Outgoing::new(Method::GET, uri(&place, attempt, &path).ok()?);
         let answered = self.send(&place, attempt, Action::Pull, &request).await.ok()?;
         if answered.response.status() != StatusCode::OK {
             return None;

@@ -21,6 +21,8 @@ pub struct Options {
     pub timeout: Duration,
     /// The name that registries see.
     pub user_agent: String,
+    /// Layers up to this size, in bytes, are read in memory; larger ones go through a thread, piece by piece.
+    pub in_memory: usize,
     /// Piece size of uploads; what is not larger goes in one request.
     pub chunk: usize,
 }
@@ -33,9 +35,10 @@ impl Default for Options {
             retries: 4,
             first_delay: Duration::from_millis(250),
             longest_delay: Duration::from_secs(15),
-            longest_retry_after: Duration::from_secs(300),
+            longest_retry_after: Duration::from_mins(5),
             timeout: Duration::from_secs(30),
             user_agent: concat!("scantling/", env!("CARGO_PKG_VERSION")).to_owned(),
+            in_memory: 32 * 1024 * 1024,
             chunk: 16 * 1024 * 1024,
         }
     }

@@ -15,7 +15,7 @@ use crate::document::{CONFIG_MAX, Content, Descriptor, Document};
 use crate::error::{Place, Problem, RegistryError};
 use crate::fetch::short;
 use crate::hosts::lock;
-use crate::resolve::{Resolved, as_manifest, empty};
+use crate::resolve::{Resolved, as_manifest, empty, platform_in};
 use crate::verdict::Verdict;
 
 /// The result of a probe.
@@ -57,11 +57,9 @@ impl RegistryClient {
     /// references.
     pub async fn probe_all(&self, references: &[(Reference, Vec<Platform>)]) -> Vec<Probe> {
         let seen = Seen::default();
-        stream::iter(references)
-            .map(|(reference, wanted)| self.inner.probe(reference, wanted, &seen))
-            .buffered(self.inner.options.parallel.max(1))
-            .collect()
-            .await
+        let probes: Vec<_> =
+            references.iter().map(|(reference, wanted)| self.inner.probe(reference, wanted, &seen)).collect();
+        stream::iter(probes).buffered(self.inner.options.parallel.max(1)).collect().await
     }
 }
 
@@ -145,11 +143,13 @@ impl Inner {
                     .collect();
                 resolved.identity.manifests.extend(there.iter().map(|(_, digest)| (*digest).clone()));
                 let chosen = chosen(&there, wanted).map_err(|problem| place.error(problem))?;
-                let mut fetched = stream::iter(chosen)
+                let asked: Vec<_> = chosen
+                    .into_iter()
                     .map(|(platform, digest)| async move {
                         (platform, self.manifest(attempt, &Selector::Digest(digest.clone())).await)
                     })
-                    .buffered(self.options.parallel.max(1));
+                    .collect();
+                let mut fetched = stream::iter(asked).buffered(self.options.parallel.max(1));
                 while let Some((platform, document)) = fetched.next().await {
                     images.push((Some(platform.clone()), document?));
                 }
@@ -158,23 +158,22 @@ impl Inner {
         for (stated, document) in &images {
             let manifest = as_manifest(attempt, document)?;
             let config = self.blob(attempt, &manifest.config, "configuration", CONFIG_MAX).await?;
-            let platform = match stated {
-                Some(platform) => platform.clone(),
-                None => {
-                    let platform = self.platform_in(attempt, manifest, &config)?;
-                    let missing: Vec<Platform> =
-                        wanted.iter().filter(|wanted| !platform.matches(wanted)).cloned().collect();
-                    if !missing.is_empty() {
-                        let found = vec![platform];
-                        return Err(place.error(Problem::WrongPlatform { wanted: missing, found }));
-                    }
-                    platform
+            let platform = if let Some(platform) = stated {
+                platform.clone()
+            } else {
+                let platform = platform_in(attempt, manifest, &config)?;
+                let missing: Vec<Platform> =
+                    wanted.iter().filter(|wanted| !platform.matches(wanted)).cloned().collect();
+                if !missing.is_empty() {
+                    let found = vec![platform];
+                    return Err(place.error(Problem::WrongPlatform { wanted: missing, found }));
                 }
+                platform
             };
             resolved.add(platform, document, manifest);
-            let mut layers = stream::iter(manifest.layers.iter().filter(|layer| !layer.is_foreign()))
-                .map(|layer| self.layer_once(attempt, layer, seen))
-                .buffered(self.options.parallel.max(1));
+            let own = manifest.layers.iter().filter(|layer| !layer.is_foreign());
+            let asked: Vec<_> = own.map(|layer| self.layer_once(attempt, layer, seen)).collect();
+            let mut layers = stream::iter(asked).buffered(self.options.parallel.max(1));
             while let Some(answer) = layers.next().await {
                 answer?;
             }

@@ -110,11 +110,12 @@ impl Inner {
             }
             Content::Index(entries) => {
                 let images = entries.iter().filter_map(|entry| Some((entry, entry.platform.clone()?)));
-                let mut fetched = stream::iter(images)
+                let asked: Vec<_> = images
                     .map(|(entry, platform)| async move {
                         (platform, entry, self.known_manifest(attempt, &entry.descriptor.digest).await)
                     })
-                    .buffered(self.options.parallel.max(1));
+                    .collect();
+                let mut fetched = stream::iter(asked).buffered(self.options.parallel.max(1));
                 while let Some((platform, entry, document)) = fetched.next().await {
                     resolved.identity.manifests.insert(entry.descriptor.digest.clone());
                     match document {
@@ -140,25 +141,25 @@ impl Inner {
         manifest: &Manifest,
     ) -> Result<Platform, RegistryError> {
         let bytes = self.blob(attempt, &manifest.config, "configuration", CONFIG_MAX).await?;
-        self.platform_in(attempt, manifest, &bytes)
+        platform_in(attempt, manifest, &bytes)
     }
+}
 
-    pub(crate) fn platform_in(
-        &self,
-        attempt: &Attempt,
-        manifest: &Manifest,
-        config: &[u8],
-    ) -> Result<Platform, RegistryError> {
-        let digest = &manifest.config.digest;
-        let place = Place::new(&attempt.host, &attempt.repository, format!("configuration {digest}"));
-        match config_platform(config) {
-            Ok(Some(platform)) => Ok(platform),
-            Ok(None) => Err(place.malformed(format!(
-                "no operating system and architecture in it ({}): this is no container image",
-                manifest.config.media_type
-            ))),
-            Err(problem) => Err(place.malformed(problem)),
-        }
+/// The platform that the configuration says.
+pub(crate) fn platform_in(
+    attempt: &Attempt,
+    manifest: &Manifest,
+    config: &[u8],
+) -> Result<Platform, RegistryError> {
+    let digest = &manifest.config.digest;
+    let place = Place::new(&attempt.host, &attempt.repository, format!("configuration {digest}"));
+    match config_platform(config) {
+        Ok(Some(platform)) => Ok(platform),
+        Ok(None) => Err(place.malformed(format!(
+            "no operating system and architecture in it ({}): this is no container image",
+            manifest.config.media_type
+        ))),
+        Err(problem) => Err(place.malformed(problem)),
     }
 }
 

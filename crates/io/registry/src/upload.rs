@@ -5,7 +5,7 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri, header};
 use scantling_endpoint::Attempt;
 use scantling_image::Digest;
 
-use crate::access::{Action, resolved};
+use crate::access::{Action, resolved, uri};
 use crate::client::Inner;
 use crate::error::{Place, Problem, RegistryError};
 use crate::exchange::Outgoing;
@@ -64,7 +64,7 @@ impl Inner {
             path = format!("{path}?{query}");
             action = Action::PushFrom(from);
         }
-        let mut request = Outgoing::new(Method::POST, self.uri(&place, target, &path)?);
+        let mut request = Outgoing::new(Method::POST, uri(&place, target, &path)?);
         request.headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         let base = request.uri.clone();
         let answered = self.send(&place, target, action, &request).await?;
@@ -89,7 +89,7 @@ impl Inner {
     ) -> Result<(), RegistryError> {
         let place = Place::new(&target.host, &target.repository, format!("manifest {name}"));
         let path = format!("/v2/{}/manifests/{name}", target.repository);
-        let mut request = Outgoing::new(Method::PUT, self.uri(&place, target, &path)?);
+        let mut request = Outgoing::new(Method::PUT, uri(&place, target, &path)?);
         let media_type = HeaderValue::try_from(media_type)
             .map_err(|_| place.malformed("a media type that is no header"))?;
         request.headers.insert(header::CONTENT_TYPE, media_type);
@@ -141,9 +141,9 @@ impl Upload<'_> {
         let mut parts = self.location.into_parts();
         let path = parts.path_and_query.as_ref().map_or("/", |path| path.path()).to_owned();
         parts.path_and_query = format!("{path}?{query}").parse().ok();
-        let uri = Uri::from_parts(parts)
+        let closing = Uri::from_parts(parts)
             .map_err(|_| self.place.malformed("the registry names a place for uploads that is no address"))?;
-        let mut request = Outgoing::new(Method::PUT, uri);
+        let mut request = Outgoing::new(Method::PUT, closing);
         request.headers.insert(header::CONTENT_TYPE, OCTETS);
         request.body = bytes;
         let answered = self.inner.send(&self.place, self.target, Action::Push, &request).await?;
