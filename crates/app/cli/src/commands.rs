@@ -1,10 +1,6 @@
 //! The commands, one file each.
 
 pub(crate) mod check;
-pub(crate) mod lock;
-pub(crate) mod refs;
-pub(crate) mod rehearse;
-pub(crate) mod sandbox;
 
 use clap::ValueEnum;
 

@@ -5,7 +5,4 @@
 
 pub mod findings;
 pub mod json;
-pub mod lock;
-pub mod references;
-pub mod rehearsal;
 pub mod style;

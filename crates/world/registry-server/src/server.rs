@@ -180,14 +180,11 @@ impl Host {
         request: &Request<Bytes>,
     ) -> Result<Response<Bytes>, Refusal> {
         let headers = request.headers();
-        if *route == Route::Token {
-            return token::serve(&self.gate, name, request);
-        }
-        let action = action(request.method(), route)?;
         let target = match route {
-            Route::Base | Route::Token => Target::Base,
+            Route::Token => return token::serve(&self.gate, name, request),
+            Route::Base => Target::Base,
             Route::Catalog => Target::Catalog,
-            _ => Target::Repository(route.repository().unwrap_or_default(), action),
+            _ => Target::Repository(route.repository().unwrap_or_default(), action(request.method(), route)?),
         };
         self.gate.check(name, headers, target)?;
         match route {
@@ -197,7 +194,7 @@ impl Host {
             Route::Catalog => listing::catalog(self, request),
             Route::Tags { name } => listing::tags(self.existing(name)?, name, request),
             Route::Referrers { name, digest } => {
-                Ok(listing::referrers(self.repositories.get(name), digest, request))
+                listing::referrers(self.repositories.get(name), digest, request)
             }
             Route::Manifest { name, selector } => match *request.method() {
                 Method::PUT => manifests::put(self.created(name)?, name, selector, request),
