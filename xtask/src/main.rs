@@ -1,6 +1,11 @@
 //! The repository's own tasks, run with `cargo xtask TASK`.
 
+#![allow(clippy::print_stdout, reason = "a task speaks to whoever runs it")]
+
 mod api;
+mod test;
+mod tidy;
+mod tools;
 
 use std::path::{Path, PathBuf};
 
@@ -18,11 +23,17 @@ struct Arguments {
 enum Task {
     /// Write the facts about Kubernetes' API from the Go modules of a Kubernetes release (needs `go`).
     Api(api::Arguments),
+    /// Run everything that must hold before a change lands.
+    Test(test::Arguments),
+    /// Check the rules about the tree: which crate may use which, where time, chance and files come from.
+    Tidy,
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Api(arguments) => api::run(&arguments, &root()),
+        Task::Test(arguments) => test::run(&arguments, &root()),
+        Task::Tidy => tidy::run(&root()),
     }
 }
 

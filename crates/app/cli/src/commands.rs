@@ -1,6 +1,10 @@
 //! The commands, one file each.
 
 pub(crate) mod check;
+pub(crate) mod lock;
+pub(crate) mod refs;
+pub(crate) mod rehearse;
+pub(crate) mod sandbox;
 
 use clap::ValueEnum;
 

@@ -30,9 +30,27 @@ impl Folder {
         Ok(Self { reading })
     }
 
+    /// The folder that its files are in.
+    pub(crate) fn root(&self) -> &Utf8Path {
+        &self.reading.root
+    }
+
     /// The release in it.
     pub(crate) fn release(&self) -> Result<Release, Unreadable> {
         Release::read_at(self.reading.root.as_str(), &self.reading.tree)
+    }
+
+    /// Its files, by the paths that findings name.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (String, &Vec<u8>)> {
+        let root = self.reading.root.as_str();
+        self.reading.tree.iter().map(move |(path, bytes)| (scantling_release::shown_path(root, path), bytes))
+    }
+
+    /// What was left out: paths and reasons.
+    pub(crate) fn skipped(&self) -> impl Iterator<Item = (String, String)> {
+        let root = self.reading.root.as_str();
+        let skipped = self.reading.skipped.iter();
+        skipped.map(move |left| (scantling_release::shown_path(root, &left.path), left.reason.to_string()))
     }
 
     /// The lock beside the release, if there is one.
@@ -43,9 +61,9 @@ impl Folder {
 
     /// Adds the texts of its files, by the paths that findings name.
     pub(crate) fn texts<'t>(&'t self, texts: &mut Texts<'t>) {
-        for (path, bytes) in &self.reading.tree {
+        for (path, bytes) in self.files() {
             if let Ok(text) = std::str::from_utf8(bytes) {
-                texts.insert(scantling_release::shown_path(self.reading.root.as_str(), path), text);
+                texts.insert(path, text);
             }
         }
     }

@@ -3,6 +3,8 @@
 mod commands;
 mod input;
 mod outcome;
+mod registries;
+mod sandbox;
 mod terminal;
 
 use std::process::ExitCode;
@@ -27,6 +29,10 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     Check(commands::check::Arguments),
+    Rehearse(commands::rehearse::Arguments),
+    Sandbox(commands::sandbox::Arguments),
+    Refs(commands::refs::Arguments),
+    Lock(commands::lock::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -34,6 +40,10 @@ fn main() -> ExitCode {
     terminal::choose_color(arguments.color);
     let outcome = match arguments.command {
         Command::Check(arguments) => commands::check::run(&arguments),
+        Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
+        Command::Sandbox(arguments) => commands::sandbox::run(&arguments),
+        Command::Refs(arguments) => commands::refs::run(&arguments),
+        Command::Lock(arguments) => commands::lock::run(&arguments),
     };
     outcome::exit_code(outcome)
 }

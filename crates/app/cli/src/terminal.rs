@@ -38,3 +38,8 @@ pub(crate) fn complain(text: &str) {
     let mut out = anstream::stderr().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
+
+/// A text without its colours, for places that colour by themselves.
+pub(crate) fn plain(text: &str) -> String {
+    anstream::adapter::strip_str(text).to_string()
+}

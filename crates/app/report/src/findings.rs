@@ -7,6 +7,7 @@ use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Message, Origin, Renderer, Snippet};
 use scantling_finding::{FilePlace, Finding, Place, Severity};
 use scantling_release::{Checked, Release};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::style::{BAD, GOOD, NOTED, RISKY, STRONG, Screen, count, paint, safe, wrap};
 
@@ -15,6 +16,8 @@ pub type Texts<'t> = BTreeMap<String, &'t str>;
 
 /// Columns that a message loses to the label before it: `   = fix: `.
 const LABEL: usize = 12;
+/// The renderer cuts all lines of a snippet at the same columns; here every line is cut by itself before.
+const UNCUT: usize = 10_000;
 
 /// Writes findings one below the other, each with the lines of the files that it is about.
 pub fn findings(findings: &[Finding], texts: &Texts<'_>, screen: Screen) -> String {
@@ -41,15 +44,28 @@ pub fn summary(findings: &[Finding]) -> String {
     if parts.is_empty() { paint(GOOD, "nothing found") } else { parts.join(", ") }
 }
 
-/// The last line of a check: what was looked at, and what was found.
-pub fn check_summary(release: &Release, checked: &Checked) -> String {
-    let references = release.distinct_references().len();
+/// The report of a check: findings, then what was looked at and how many there are.
+///
+/// `path` stands for the name of a release that has none.
+pub fn check(release: &Release, path: &str, checked: &Checked, texts: &Texts<'_>, screen: Screen) -> String {
+    let title = release.version.as_ref().map_or_else(|| path.to_owned(), |_| release.title());
     format!(
-        "{}: {} ({}, {})",
-        paint(STRONG, &safe(&release.title())),
+        "{}{}: {} ({}, {})\n",
+        findings(&checked.findings, texts, screen),
+        paint(STRONG, &safe(&title)),
         summary(&checked.findings),
         count(release.objects.len(), "object"),
-        count(references, "image"),
+        count(release.distinct_references().len(), "image"),
+    )
+}
+
+/// The report of a check that ended before it began.
+pub fn unreadable(faults: &[Finding], path: &str, texts: &Texts<'_>, screen: Screen) -> String {
+    format!(
+        "{}{}: not readable as a release: {}\n",
+        findings(faults, texts, screen),
+        paint(STRONG, &safe(path)),
+        summary(faults)
     )
 }
 
@@ -61,15 +77,14 @@ fn one(finding: &Finding, texts: &Texts<'_>, screen: Screen) -> String {
     };
     let title = title(finding, screen);
     let mut group = Group::with_title(level.primary_title(title).id(finding.code.as_str()));
+    let mut origins: Vec<&FilePlace> = Vec::new();
     for (path, marks) in marks(finding) {
         match texts.get(path) {
-            Some(text) => group = group.element(snippet(path, text, &marks)),
-            None => {
-                for mark in marks {
-                    let origin = Origin::path(safe(path)).line(mark.place.line as usize);
-                    group = group.element(origin.char_column(mark.place.column as usize));
-                }
+            Some(text) => {
+                group = group.element(snippet(text, &marks, screen.width).path(stand_in(origins.len())));
+                origins.extend(marks.first().map(|mark| mark.place));
             }
+            None => group = group.elements(marks.iter().map(|mark| origin(mark.place))),
         }
     }
     let inside = Place { file: None, ..finding.place.clone() };
@@ -84,7 +99,28 @@ fn one(finding: &Finding, texts: &Texts<'_>, screen: Screen) -> String {
             group = group.element(message(label, text, screen));
         }
     }
-    Renderer::styled().decor_style(DecorStyle::Ascii).term_width(screen.width).render(&[group])
+    let rendered = Renderer::styled().decor_style(DecorStyle::Ascii).term_width(UNCUT).render(&[group]);
+    origins
+        .iter()
+        .enumerate()
+        .fold(rendered, |rendered, (number, place)| with_origin(&rendered, number, place))
+}
+
+fn origin(place: &FilePlace) -> Origin<'static> {
+    Origin::path(safe(&place.path)).line(place.line as usize).char_column(place.column as usize)
+}
+
+/// The path that a snippet is rendered with. The renderer adds the line and column as it sees them, and it sees lines
+/// that have been cut; so the whole is put in afterwards.
+fn stand_in(number: usize) -> String {
+    format!("<origin {number}>")
+}
+
+fn with_origin(rendered: &str, number: usize, place: &FilePlace) -> String {
+    let stand_in = stand_in(number);
+    let Some((before, after)) = rendered.split_once(&stand_in) else { return rendered.to_owned() };
+    let after = after.trim_start_matches(|c: char| c == ':' || c.is_ascii_digit());
+    format!("{before}{}:{}:{}{after}", safe(&place.path), place.line, place.column)
 }
 
 /// The message, broken so that it fits beside `error[SCN0101]: `.
@@ -121,23 +157,100 @@ fn marks(finding: &Finding) -> Vec<(&str, Vec<Mark<'_>>)> {
     files
 }
 
-/// The lines that are marked. Only they are given to the renderer: files may be large.
-fn snippet<'a>(path: &'a str, text: &'a str, marks: &[Mark<'a>]) -> Snippet<'a, Annotation<'a>> {
+/// The lines that are marked, and what stands between them. Only they are given to the renderer: files may be large.
+fn snippet<'a>(text: &str, marks: &[Mark<'a>], width: usize) -> Snippet<'a, Annotation<'a>> {
     let spans: Vec<Range<usize>> = marks.iter().map(|mark| span(text, mark.place)).collect();
     let first = spans.iter().map(|span| span.start).min().unwrap_or(0);
     let last = spans.iter().map(|span| span.end).max().unwrap_or(0);
-    let start = text.get(..first).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
-    let end = text.get(last..).and_then(|after| after.find('\n')).map_or(text.len(), |at| last + at);
-    let line = text.get(..start).map_or(0, |before| before.matches('\n').count()) + 1;
-    let annotations = marks.iter().zip(spans).map(|(mark, span)| {
-        let kind = if mark.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
-        kind.span(span.start - start..span.end - start).label(mark.label.map(safe))
-    });
-    Snippet::source(text.get(start..end).unwrap_or_default())
-        .line_start(line)
-        .path(path)
-        .fold(true)
-        .annotations(annotations)
+    let start = line_start(text, first);
+    let end = line_end(text, last);
+    let number = text.get(..start).map_or(0, |before| before.matches('\n').count()) + 1;
+    let room = width.saturating_sub(
+        (number + text.get(start..end).unwrap_or_default().lines().count()).to_string().len() + 3,
+    );
+    let mut source = String::new();
+    let mut annotations = Vec::new();
+    let mut at = start;
+    for line in text.get(start..end).unwrap_or_default().split_inclusive('\n') {
+        let inside = |span: &Range<usize>| {
+            (at..at + line.len()).contains(&span.start)
+                || span.start == at + line.len() && at + line.len() == end
+        };
+        let here: Vec<(&Mark<'a>, Range<usize>)> = marks
+            .iter()
+            .zip(&spans)
+            .filter(|(_, span)| inside(span))
+            .map(|(mark, span)| (mark, span.start - at..span.end - at))
+            .collect();
+        let cut = Cut::around(line.trim_end_matches(['\n', '\r']), &here, room);
+        for (mark, span) in &here {
+            let kind = if mark.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
+            let span = source.len() + cut.moved(span.start)..source.len() + cut.moved(span.end);
+            annotations.push(kind.span(span).label(mark.label.map(safe)));
+        }
+        source.push_str(&cut.text);
+        source.push('\n');
+        at += line.len();
+    }
+    Snippet::source(source).line_start(number).fold(true).annotations(annotations)
+}
+
+/// A line, shortened so that what is marked in it and the label after that fit into the screen.
+struct Cut {
+    text: String,
+    /// Bytes that are gone from the beginning.
+    gone: usize,
+    /// Bytes that stand there instead.
+    instead: usize,
+}
+
+impl Cut {
+    fn around(line: &str, marks: &[(&Mark<'_>, Range<usize>)], room: usize) -> Self {
+        const GAP: &str = "…";
+        /// What is kept before a mark, so that one sees where it stands.
+        const CONTEXT: usize = 16;
+        let width = |range: Range<usize>| line.get(range).unwrap_or_default().width();
+        let start = marks.iter().map(|(_, span)| span.start).min().unwrap_or(0);
+        let needed = |(mark, span): &(&Mark<'_>, Range<usize>)| {
+            width(0..span.end) + mark.label.map_or(0, |label| label.width() + 1)
+        };
+        let overhang = marks.iter().map(needed).max().unwrap_or(0).saturating_sub(room);
+        let mut gone = 0;
+        if overhang > 0 {
+            let latest = width(0..start).saturating_sub(CONTEXT);
+            let wanted = (overhang + GAP.width()).min(latest);
+            gone = line.char_indices().map(|(at, _)| at).find(|at| width(0..*at) >= wanted).unwrap_or(0);
+        }
+        let head = if gone > 0 { GAP } else { "" };
+        let rest = line.get(gone..).unwrap_or_default();
+        let mut text = head.to_owned();
+        if text.width() + rest.width() <= room {
+            text.push_str(rest);
+        } else {
+            let last = marks.iter().map(|(_, span)| span.end).max().unwrap_or(0);
+            for (at, c) in rest.char_indices() {
+                if gone + at >= last && text.width() + 2 > room {
+                    text.push_str(GAP);
+                    break;
+                }
+                text.push(c);
+            }
+        }
+        Self { text, gone, instead: head.len() }
+    }
+
+    /// Where a byte of the line stands now.
+    fn moved(&self, at: usize) -> usize {
+        if self.gone == 0 { at } else { (at + self.instead).saturating_sub(self.gone) }
+    }
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1)
+}
+
+fn line_end(text: &str, at: usize) -> usize {
+    text.get(at..).and_then(|after| after.find('\n')).map_or(text.len(), |after| at + after)
 }
 
 /// The bytes of a place, on its first line only, and never outside the text: it may have changed since.
@@ -147,8 +260,7 @@ fn span(text: &str, place: &FilePlace) -> Range<usize> {
         (start, start)
     });
     let start = floor(text, start);
-    let line_end = text.get(start..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| start + at);
-    start..floor(text, end.min(line_end)).max(start)
+    start..floor(text, end.min(line_end(text, start))).max(start)
 }
 
 /// The byte of a line and column.

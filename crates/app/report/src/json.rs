@@ -1,7 +1,8 @@
 //! The same as data.
 
 use scantling_finding::{Finding, Severity};
-use scantling_release::{Change, Checked, Release};
+use scantling_manifest::Candidate;
+use scantling_release::{Change, Checked, Lock, Release};
 use serde::Serialize;
 
 /// The version of the layout of everything that is written here; it changes when a field goes or changes its meaning.
@@ -11,7 +12,8 @@ const FORMAT: &str = "scantling.dev/v1alpha1";
 #[serde(rename_all = "camelCase")]
 struct CheckReport<'a> {
     format: &'a str,
-    release: Subject<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    release: Option<Subject<'a>>,
     summary: Summary,
     findings: &'a [Finding],
     #[serde(skip_serializing_if = "<[Change]>::is_empty")]
@@ -31,6 +33,17 @@ struct Summary {
     notes: usize,
 }
 
+impl Summary {
+    fn of(findings: &[Finding]) -> Self {
+        let number = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+        Self {
+            errors: number(Severity::Error),
+            warnings: number(Severity::Warning),
+            notes: number(Severity::Note),
+        }
+    }
+}
+
 /// The outcome of a check.
 ///
 /// # Errors
@@ -38,16 +51,74 @@ struct Summary {
 pub fn check(release: &Release, checked: &Checked) -> serde_json::Result<String> {
     serde_json::to_string_pretty(&CheckReport {
         format: FORMAT,
-        release: Subject {
+        release: Some(Subject {
             name: &release.name,
             version: release.version.as_ref().map(scantling_release::Version::as_str),
-        },
-        summary: Summary {
-            errors: checked.count(Severity::Error),
-            warnings: checked.count(Severity::Warning),
-            notes: checked.count(Severity::Note),
-        },
+        }),
+        summary: Summary::of(&checked.findings),
         findings: &checked.findings,
         changes: &checked.changes,
     })
+}
+
+/// A rehearsal.
+///
+/// # Errors
+/// Never for values of this type; the signature is serde's.
+pub fn rehearsal(rehearsal: &scantling_rehearse::Rehearsal) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(rehearsal)
+}
+
+/// What is wrong with a release that cannot be read.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn unreadable(findings: &[Finding]) -> serde_json::Result<String> {
+    let summary = Summary::of(findings);
+    serde_json::to_string_pretty(&CheckReport {
+        format: FORMAT,
+        release: None,
+        summary,
+        findings,
+        changes: &[],
+    })
+}
+
+#[derive(Serialize)]
+struct ReferencesReport<'a> {
+    format: &'a str,
+    references: &'a [Candidate],
+    findings: &'a [Finding],
+    skipped: Vec<Skipped<'a>>,
+}
+
+#[derive(Serialize)]
+struct Skipped<'a> {
+    path: &'a str,
+    reason: &'a str,
+}
+
+/// What was found in a set of files; `skipped` holds paths and reasons.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn references(
+    candidates: &[Candidate],
+    findings: &[Finding],
+    skipped: &[(String, String)],
+) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&ReferencesReport {
+        format: FORMAT,
+        references: candidates,
+        findings,
+        skipped: skipped.iter().map(|(path, reason)| Skipped { path, reason }).collect(),
+    })
+}
+
+/// A lock.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn lock(lock: &Lock) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(lock)
 }

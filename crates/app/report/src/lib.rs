@@ -5,4 +5,7 @@
 
 pub mod findings;
 pub mod json;
+pub mod lock;
+pub mod references;
+pub mod rehearsal;
 pub mod style;

@@ -80,6 +80,22 @@ pub fn count(number: usize, one: &str) -> String {
     }
 }
 
+/// A number of bytes as people say it: `1.5 MiB`.
+pub fn bytes(number: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if number < 1024 {
+        return count(usize::try_from(number).unwrap_or(usize::MAX), "byte");
+    }
+    // In tenths of the unit, rounded down: no float is needed for one digit.
+    let mut tenths = number.saturating_mul(10) / 1024;
+    let mut unit = 0;
+    while tenths >= 10_240 && unit + 1 < UNITS.len() {
+        tenths /= 1024;
+        unit += 1;
+    }
+    format!("{}.{} {}", tenths / 10, tenths % 10, UNITS.get(unit).copied().unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +114,20 @@ mod tests {
     #[test]
     fn control_characters_do_not_pass() {
         assert_eq!(safe("a\u{1b}[31mb\u{7}\n"), "a\u{fffd}[31mb\u{fffd}\n");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        let sizes = [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1536, "1.5 KiB"),
+            (1 << 20, "1.0 MiB"),
+            (5_368_709_120, "5.0 GiB"),
+        ];
+        for (number, text) in sizes {
+            assert_eq!(bytes(number), text);
+        }
     }
 
     #[test]

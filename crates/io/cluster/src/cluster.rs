@@ -6,7 +6,8 @@ use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use kube::client::{Body, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use scantling_api::{ObjectKey, object};
+use scantling_api::{GroupVersionKind, ObjectKey, object};
+use scantling_observed::Observed;
 use serde_json::{Value, json};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
 
@@ -85,7 +86,7 @@ pub enum Write {
         /// Seconds that a pod may take to end; the server's default if none.
         grace_seconds: Option<u32>,
     },
-    /// `POST` to a subresource that starts something, `instantiate` of a BuildConfig.
+    /// `POST` to a subresource that starts something, `instantiate` of a `BuildConfig`.
     Post {
         /// `apiVersion`, `kind` and name of the object that has the subresource.
         object: Value,
@@ -128,12 +129,11 @@ impl Write {
             Self::Delete { .. } => "delete",
             Self::Post { subresource, .. } => subresource,
         };
-        match object::key(self.target()) {
-            Ok(key) => format!("{verb} {key}"),
-            Err(_) => {
-                let text = |p: &str| self.target().pointer(p).and_then(Value::as_str).unwrap_or("?");
-                format!("{verb} {} {}", text("/kind"), text("/metadata/generateName"))
-            }
+        if let Ok(key) = object::key(self.target()) {
+            format!("{verb} {key}")
+        } else {
+            let text = |p: &str| self.target().pointer(p).and_then(Value::as_str).unwrap_or("?");
+            format!("{verb} {} {}", text("/kind"), text("/metadata/generateName"))
         }
     }
 }
@@ -188,7 +188,7 @@ impl Cluster {
         &self.jitter
     }
 
-    /// Asks which kinds the server serves. Ask again after CustomResourceDefinitions have been established.
+    /// Asks which kinds the server serves. Ask again after `CustomResourceDefinitions` have been established.
     pub async fn served(&self) -> Result<Served, ClusterError> {
         Served::ask(&self.client).await
     }
@@ -260,6 +260,27 @@ impl Cluster {
             }
         }
         Err(ClusterError::Malformed { what, message: format!("the list does not end after {PAGES} pages") })
+    }
+
+    /// Every object of the given kinds that the server serves: one list for each kind, in one namespace or over all.
+    pub async fn observe(
+        &self,
+        served: &Served,
+        kinds: &[GroupVersionKind],
+        namespace: Option<&str>,
+    ) -> Result<Observed, ClusterError> {
+        let mut observed = Observed::new();
+        for gvk in kinds {
+            let Some(resource) = served.by_gvk(gvk) else { continue };
+            let namespace = namespace.filter(|_| resource.namespaced);
+            for object in self.list(resource, namespace, None).await? {
+                observed.insert(object).map_err(|error| ClusterError::Malformed {
+                    what: format!("list {}", resource.plural),
+                    message: error.to_string(),
+                })?;
+            }
+        }
+        Ok(observed)
     }
 
     /// Makes one change. This is the only function that writes.

@@ -5,7 +5,8 @@
 //!        │
 //!     Cluster ── served()  which kinds there are
 //!        │    ── get, list reads of whole objects
-//!        └────── write()   every change, one request each
+//!        ├────── write()   every change, one request each
+//!        └────── drive()   watch → cache → reconcile → write, for as long as somebody wants
 //! ```
 //!
 //! Nothing here knows what a release is, and nothing asks whether the cluster is a real one.
@@ -13,12 +14,14 @@
 mod call;
 mod clock;
 mod cluster;
+mod driver;
 mod error;
 mod served;
 mod stack;
 
 pub use clock::Clock;
 pub use cluster::{Cluster, MANAGER, Write, Written};
+pub use driver::{DriveEvent, DriveSettings, Driven};
 pub use error::{ClusterError, FieldConflict};
 pub use served::{Resource, Served};
 pub use stack::{Jitter, stack};

@@ -120,9 +120,8 @@ where
                 let answer = service.call(request).await;
                 let delay = match &answer {
                     Ok(response) if worth_repeating(&method, response.status()) => retry_after(response),
-                    Ok(_) => return answer.map_err(Into::into),
                     Err(_) if repeatable(&method) => None,
-                    Err(_) => return answer.map_err(Into::into),
+                    Ok(_) | Err(_) => return answer.map_err(Into::into),
                 };
                 let Some(next) = again else { return answer.map_err(Into::into) };
                 drop(answer);

@@ -1,6 +1,7 @@
 //! Images made from descriptions.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
 use std::io;
 
 use oci_spec::OciSpecError;
@@ -33,9 +34,9 @@ pub enum BuildError {
     #[error("the base {base} has no image for platform {platform}; it has {available}")]
     Platform {
         /// Root of the base.
-        base: Digest,
+        base: String,
         /// What was asked for.
-        platform: Platform,
+        platform: String,
         /// What there is.
         available: String,
     },
@@ -43,7 +44,7 @@ pub enum BuildError {
     #[error("the base {base} cannot be used: {reason}")]
     Base {
         /// Root of the base.
-        base: Digest,
+        base: String,
         /// Why.
         reason: String,
     },
@@ -63,6 +64,12 @@ impl From<OciSpecError> for BuildError {
 
 impl From<serde_json::Error> for BuildError {
     fn from(error: serde_json::Error) -> Self {
+        Self::Write(error.to_string())
+    }
+}
+
+impl From<fmt::Error> for BuildError {
+    fn from(error: fmt::Error) -> Self {
         Self::Write(error.to_string())
     }
 }
@@ -107,7 +114,7 @@ impl BuiltImage {
         root: &Digest,
         mut fetch: impl FnMut(&Digest) -> Option<(String, Vec<u8>)>,
     ) -> Result<Self, BuildError> {
-        let base = |reason: String| BuildError::Base { base: root.clone(), reason };
+        let base = |reason: String| BuildError::Base { base: root.to_string(), reason };
         let mut blobs = BTreeMap::new();
         let mut get = |digest: &Digest, media_type: &str| -> Result<Vec<u8>, BuildError> {
             let (_, bytes) =
@@ -194,7 +201,7 @@ impl BuiltImage {
 
     fn bytes(&self, digest: &Digest) -> Result<&[u8], BuildError> {
         self.blobs.get(digest).map(|(_, bytes)| bytes.as_slice()).ok_or_else(|| BuildError::Base {
-            base: self.root.clone(),
+            base: self.root.to_string(),
             reason: format!("{digest} is missing"),
         })
     }
@@ -286,14 +293,14 @@ impl Maker {
             let available: Vec<String> =
                 base.platforms.iter().map(|built| built.platform.to_string()).collect();
             BuildError::Platform {
-                base: base.root.clone(),
-                platform: platform.clone(),
+                base: base.root.to_string(),
+                platform: platform.to_string(),
                 available: available.join(", "),
             }
         })?;
         maker.reader = base.reader(from)?;
         maker.configuration = serde_json::from_slice(base.bytes(&from.config)?)
-            .map_err(|error| BuildError::Base { base: base.root.clone(), reason: error.to_string() })?;
+            .map_err(|error| BuildError::Base { base: base.root.to_string(), reason: error.to_string() })?;
         maker.history = maker.configuration.history().clone().unwrap_or_default();
         maker.diff_ids.clone_from(maker.configuration.rootfs().diff_ids());
         for (digest, media_type) in &from.layers {
@@ -386,13 +393,13 @@ fn files(layer: &LayerDescription, below: &Contents) -> Result<LayerFiles, Build
         }
         LayerDescription::Remove(paths) => paths.iter().for_each(|path| files.whiteout(relative(path))),
         LayerDescription::Python { path, packages } => {
-            python_files(relative(path), packages, below, &mut files)
+            python_files(relative(path), packages, below, &mut files);
         }
         LayerDescription::Conda { path, packages } => {
             conda_files(&format!("{}/conda-meta", relative(path)), packages, below, &mut files)?;
         }
         LayerDescription::Dpkg { packages } => {
-            files.files.insert(dpkg::STATUS.to_owned(), dpkg_status(packages, below).into_bytes());
+            files.files.insert(dpkg::STATUS.to_owned(), dpkg_status(packages, below)?.into_bytes());
         }
     }
     Ok(files)
@@ -456,19 +463,20 @@ fn conda_files(
 }
 
 /// dpkg's list is one file, so a layer that adds to it repeats what was there (name and version; other fields are not kept).
-fn dpkg_status(packages: &BTreeMap<String, String>, below: &Contents) -> String {
+fn dpkg_status(packages: &BTreeMap<String, String>, below: &Contents) -> Result<String, BuildError> {
     let mut all: BTreeMap<&str, &str> = BTreeMap::new();
     for old in below.packages.iter().filter(|old| old.path == dpkg::STATUS) {
         all.insert(&old.name, &old.version);
     }
     all.extend(packages.iter().map(|(name, version)| (name.as_str(), version.as_str())));
-    all.iter()
-        .map(|(name, version)| {
-            format!(
-                "Package: {name}\nStatus: install ok installed\nArchitecture: all\nVersion: {version}\n\n"
-            )
-        })
-        .collect()
+    let mut status = String::new();
+    for (name, version) in all {
+        writeln!(
+            status,
+            "Package: {name}\nStatus: install ok installed\nArchitecture: all\nVersion: {version}\n"
+        )?;
+    }
+    Ok(status)
 }
 
 fn descriptor(media_type: &MediaType, digest: &Digest, bytes: &[u8]) -> Result<Descriptor, BuildError> {

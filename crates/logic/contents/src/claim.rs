@@ -109,7 +109,7 @@ fn evidence(contents: &Contents, shown: &str) -> Option<Evidence> {
     let stated = contents.env.get(&variable).filter(|version| !version.trim().is_empty());
     if let Some(version) = stated {
         let agrees = |runtime: &&Runtime| is_prefix(&runtime.version, version);
-        if runtimes.is_empty() || runtimes.iter().any(|runtime| agrees(&runtime)) {
+        if runtimes.is_empty() || runtimes.iter().any(agrees) {
             return Some(Evidence { version: version.trim().to_owned(), exact: true });
         }
     }

@@ -168,16 +168,18 @@ impl LayerDescription {
     /// What the layer is, in a few words, for the history of the image.
     pub(crate) fn summary(&self) -> String {
         let list = |packages: &BTreeMap<String, String>| {
-            packages.iter().map(|(name, version)| format!(" {name}={version}")).collect::<String>()
+            let words: Vec<String> =
+                packages.iter().map(|(name, version)| format!("{name}={version}")).collect();
+            words.join(" ")
         };
         match self {
             Self::Files(files) => {
-                format!("files{}", files.keys().map(|path| format!(" {path}")).collect::<String>())
+                format!("files {}", files.keys().map(String::as_str).collect::<Vec<_>>().join(" "))
             }
             Self::Remove(paths) => format!("remove {}", paths.join(" ")),
-            Self::Python { packages, .. } => format!("python{}", list(packages)),
-            Self::Conda { packages, .. } => format!("conda{}", list(packages)),
-            Self::Dpkg { packages } => format!("dpkg{}", list(packages)),
+            Self::Python { packages, .. } => format!("python {}", list(packages)),
+            Self::Conda { packages, .. } => format!("conda {}", list(packages)),
+            Self::Dpkg { packages } => format!("dpkg {}", list(packages)),
         }
     }
 
@@ -201,9 +203,9 @@ impl LayerDescription {
             }
             Self::Python { path, packages } | Self::Conda { path, packages } => {
                 check_path(layer, path)?;
-                check_packages(layer, packages, PYTHON)
+                check_packages(layer, packages, &PYTHON)
             }
-            Self::Dpkg { packages } => check_packages(layer, packages, DPKG),
+            Self::Dpkg { packages } => check_packages(layer, packages, &DPKG),
         }
     }
 }
@@ -235,7 +237,7 @@ const DPKG: Grammar = Grammar {
 fn check_packages(
     layer: usize,
     packages: &BTreeMap<String, String>,
-    grammar: Grammar,
+    grammar: &Grammar,
 ) -> Result<usize, DescriptionError> {
     let mut seen: BTreeMap<String, &String> = BTreeMap::new();
     for (name, version) in packages {

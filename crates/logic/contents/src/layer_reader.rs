@@ -171,7 +171,7 @@ impl ContentsReader {
         match Compression::of(media_type) {
             Ok(Compression::None) => self.archive(Bounded::new(Plain(stream), &self.limits))?,
             Ok(Compression::Gzip) => {
-                self.archive(Bounded::new(MultiGzDecoder::new(Counted::new(stream)), &self.limits))?
+                self.archive(Bounded::new(MultiGzDecoder::new(Counted::new(stream)), &self.limits))?;
             }
             Err(hint) => {
                 return Err(LayerError::MediaType { layer, media_type: media_type.to_owned(), hint });

@@ -41,19 +41,16 @@ impl LayerFiles {
             header.set_mtime(0);
             header.set_uid(0);
             header.set_gid(0);
-            match content {
-                Some(content) => {
-                    header.set_entry_type(EntryType::Regular);
-                    header.set_mode(0o644);
-                    header.set_size(content.len() as u64);
-                    builder.append_data(&mut header, path, content)?;
-                }
-                None => {
-                    header.set_entry_type(EntryType::Directory);
-                    header.set_mode(0o755);
-                    header.set_size(0);
-                    builder.append_data(&mut header, format!("{path}/"), io::empty())?;
-                }
+            if let Some(content) = content {
+                header.set_entry_type(EntryType::Regular);
+                header.set_mode(0o644);
+                header.set_size(content.len() as u64);
+                builder.append_data(&mut header, path, content)?;
+            } else {
+                header.set_entry_type(EntryType::Directory);
+                header.set_mode(0o755);
+                header.set_size(0);
+                builder.append_data(&mut header, format!("{path}/"), io::empty())?;
             }
         }
         builder.into_inner()

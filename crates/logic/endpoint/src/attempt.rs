@@ -94,6 +94,19 @@ pub fn attempts(reference: &Reference, mirrors: &Mirrors, keyring: &Keyring) -> 
     found
 }
 
+/// The registry that the reference names, whatever the mirror rules say: where an image is written to.
+pub fn source(reference: &Reference, mirrors: &Mirrors, keyring: &Keyring) -> Attempt {
+    let name = reference.name();
+    Attempt {
+        host: reference.registry().to_owned(),
+        repository: reference.repository().to_owned(),
+        selector: Selector::of(reference),
+        credential: keyring.candidates(&name).first().copied(),
+        insecure: mirrors.is_insecure(&name),
+        via: None,
+    }
+}
+
 /// Full names of the repositories that the reference may mean.
 fn names(reference: &Reference, mirrors: &Mirrors) -> Vec<String> {
     if reference.domain().is_some() || mirrors.search.is_empty() {

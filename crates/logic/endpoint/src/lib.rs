@@ -17,7 +17,7 @@ mod registries_conf;
 mod scope;
 mod toml;
 
-pub use attempt::{Attempt, Selector, attempts};
+pub use attempt::{Attempt, Selector, attempts, source};
 pub use credential::{Credential, CredentialId, Secret};
 pub use keyring::{Keyring, KeyringError};
 pub use mirrors::{Address, Mirrors, MirrorsError};

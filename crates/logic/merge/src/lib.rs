@@ -33,7 +33,7 @@ pub use apply::apply;
 pub use compare::Comparison;
 pub use error::{Conflict, MergeError};
 pub use managers::Operation;
-pub use owners::{Owner, field_owners, leaves_of, owner_of};
+pub use owners::{Owner, field_owners, leaves_of, owner_of, value_at};
 pub use patch::{json_patch, merge_patch};
 pub use path::{Element, KeyValue, MAX_DEPTH, Path, PathError};
 pub use request::{Request, Store};

@@ -312,7 +312,7 @@ mod tests {
         entry
     }
 
-    fn order(entries: Vec<Value>) -> Vec<String> {
+    fn order(entries: &[Value]) -> Vec<String> {
         let mut object = json!({"metadata": {"managedFields": entries}});
         let mut managers = Managers::of(&object).unwrap();
         managers.cap_updaters();
@@ -325,7 +325,7 @@ mod tests {
     fn keeps_the_order_of_entries() {
         let (early, late) = (Some("2024-01-01T00:00:00Z"), Some("2024-01-01T02:00:00+01:00"));
         assert_eq!(
-            order(vec![
+            order(&[
                 entry("u", "Update", None, "a"),
                 entry("late", "Apply", late, "a"),
                 entry("early", "Apply", early, "a"),
@@ -340,7 +340,7 @@ mod tests {
     fn merges_the_oldest_updaters() {
         let entries = (0..12)
             .map(|i| entry(&format!("m{i:02}"), "Update", Some(&format!("2024-01-01T00:{i:02}:00Z")), "a"));
-        let names = order(entries.collect());
+        let names = order(&entries.collect::<Vec<_>>());
         assert_eq!(names.len(), 10);
         assert_eq!(names[0], "ancient-changes");
         assert_eq!(names[1], "m03");

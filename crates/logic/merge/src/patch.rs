@@ -88,11 +88,7 @@ fn perform(object: &mut Value, operation: &Value, copied: &mut usize) -> Result<
     match text("op")? {
         "add" => add(object, path, value()?),
         "remove" => take(object, path).map(drop),
-        "replace" => {
-            let place = locate(object, path).ok_or_else(|| format!("there is nothing at `{path}`"))?;
-            *place = value()?;
-            Ok(())
-        }
+        "replace" => replace(object, path, value()?),
         "test" => {
             let wanted = value()?;
             let found = locate(object, path);
@@ -131,17 +127,31 @@ fn size(value: &Value) -> usize {
     }
 }
 
+/// What a pointer names, if anything.
 fn locate<'a>(object: &'a mut Value, pointer: &str) -> Option<&'a mut Value> {
-    object.pointer_mut(pointer)
+    if pointer.is_empty() {
+        return Some(object);
+    }
+    pointer.strip_prefix('/')?.split('/').try_fold(object, |value, step| match value {
+        Value::Object(map) => map.get_mut(&unescape(step)),
+        Value::Array(items) => {
+            let index = position(step, items.len())?;
+            items.get_mut(index)
+        }
+        _ => None,
+    })
+}
+
+fn unescape(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
 }
 
 /// Parent of the place a pointer names, and the last step of the pointer.
 fn parent<'a>(object: &'a mut Value, pointer: &str) -> Result<(&'a mut Value, String), String> {
     let (parent, last) =
         pointer.rsplit_once('/').ok_or_else(|| format!("`{pointer}` is no path below the object"))?;
-    let last = last.replace("~1", "/").replace("~0", "~");
     let parent = locate(object, parent).ok_or_else(|| format!("there is nothing above `{pointer}`"))?;
-    Ok((parent, last))
+    Ok((parent, unescape(last)))
 }
 
 fn add(object: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
@@ -149,43 +159,59 @@ fn add(object: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
         *object = value;
         return Ok(());
     }
-    let (parent, last) = parent(object, pointer)?;
-    match parent {
-        Value::Object(map) => {
+    match parent(object, pointer)? {
+        (Value::Object(map), last) => {
             map.insert(last, value);
             Ok(())
         }
-        Value::Array(items) => {
-            let index = if last == "-" { Some(items.len()) } else { position(&last) };
+        (Value::Array(items), last) => {
+            let index = if last == "-" { Some(items.len()) } else { position(&last, items.len() + 1) };
             match index.filter(|index| *index <= items.len()) {
                 Some(index) => {
                     items.insert(index, value);
                     Ok(())
                 }
-                None => Err(format!("`{pointer}` is beyond the end of the list")),
+                None => Err(format!("`{pointer}` is no place in the list")),
             }
         }
         _ => Err(format!("what is above `{pointer}` is neither a map nor a list")),
     }
 }
 
+/// Unlike RFC 6902, API servers let a key of a map be replaced that is not there.
+fn replace(object: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
+    if let Some(place) = locate(object, pointer) {
+        *place = value;
+        return Ok(());
+    }
+    match parent(object, pointer)? {
+        (Value::Object(map), last) => {
+            map.insert(last, value);
+            Ok(())
+        }
+        _ => Err(format!("there is nothing at `{pointer}`")),
+    }
+}
+
 fn take(object: &mut Value, pointer: &str) -> Result<Value, String> {
     let nothing = || format!("there is nothing at `{pointer}`");
-    let (parent, last) = parent(object, pointer)?;
-    match parent {
-        Value::Object(map) => map.remove(&last).ok_or_else(nothing),
-        Value::Array(items) => {
-            let index = position(&last).filter(|index| *index < items.len()).ok_or_else(nothing)?;
+    match parent(object, pointer)? {
+        (Value::Object(map), last) => map.remove(&last).ok_or_else(nothing),
+        (Value::Array(items), last) => {
+            let index =
+                position(&last, items.len()).filter(|index| *index < items.len()).ok_or_else(nothing)?;
             Ok(items.remove(index))
         }
         _ => Err(nothing()),
     }
 }
 
-/// An index as JSON pointers write it: no sign and no leading zero.
-fn position(text: &str) -> Option<usize> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
-    if plain { text.parse().ok() } else { None }
+/// An index into a list; API servers count a negative one from the end.
+fn position(text: &str, len: usize) -> Option<usize> {
+    match text.strip_prefix('-') {
+        Some(back) => len.checked_sub(back.parse().ok()?),
+        None => text.parse().ok(),
+    }
 }
 
 fn shallow(patch: &Value) -> Result<(), MergeError> {
@@ -242,6 +268,12 @@ mod tests {
                 json!({"x~/y": 2}),
             ),
             (json!({"a": 1, "b": 2}), json!([{"op": "remove", "path": "/a"}]), json!({"b": 2})),
+            (json!({}), json!([{"op": "replace", "path": "/a", "value": 1}]), json!({"a": 1})),
+            (
+                json!({"a": [1, 2]}),
+                json!([{"op": "replace", "path": "/a/-1", "value": 3}]),
+                json!({"a": [1, 3]}),
+            ),
             (json!({"a": 1}), json!([{"op": "move", "from": "/a", "path": "/b"}]), json!({"b": 1})),
             (json!({"a": 1}), json!([{"op": "copy", "from": "/a", "path": "/b"}]), json!({"a": 1, "b": 1})),
             (json!({"a": 1}), json!([{"op": "test", "path": "/a", "value": 1.0}]), json!({"a": 1})),
@@ -256,8 +288,9 @@ mod tests {
         for (operation, problem) in [
             (json!({"op": "remove", "path": "/b"}), "nothing at `/b`"),
             (json!({"op": "replace", "path": "/a/1", "value": 1}), "nothing at"),
-            (json!({"op": "add", "path": "/a/2", "value": 1}), "beyond the end"),
-            (json!({"op": "add", "path": "/a/01", "value": 1}), "beyond the end"),
+            (json!({"op": "remove", "path": "/a/-2"}), "nothing at"),
+            (json!({"op": "add", "path": "/a/2", "value": 1}), "no place in the list"),
+            (json!({"op": "add", "path": "/a/x", "value": 1}), "no place in the list"),
             (json!({"op": "add", "path": "/x/y", "value": 1}), "nothing above"),
             (json!({"op": "add", "path": "/a"}), "`value` is missing"),
             (json!({"op": "test", "path": "/a", "value": 2}), "fails"),

@@ -1,7 +1,7 @@
 //! Paths to fields of an object, and their human-readable form.
 
 use std::cmp::Ordering;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use serde_json::{Map, Value};
@@ -171,7 +171,7 @@ fn human(value: &Value) -> String {
                     '\r' => out.push_str("\\r"),
                     '\t' => out.push_str("\\t"),
                     other if other.is_control() => {
-                        out.push_str(&format!("\\u{:04x}", u32::from(other)));
+                        let _ = write!(out, "\\u{:04x}", u32::from(other));
                     }
                     other => out.push(other),
                 }

@@ -64,13 +64,11 @@ fn rank(value: &Value) -> u8 {
 }
 
 fn compare_numbers(a: &Number, b: &Number) -> Ordering {
-    match (a.as_i64(), b.as_i64()) {
-        (Some(a), Some(b)) => a.cmp(&b),
-        _ => {
-            let (a, b) = (a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(0.0));
-            a.partial_cmp(&b).unwrap_or(Ordering::Equal)
-        }
+    if let (Some(a), Some(b)) = (a.as_i64(), b.as_i64()) {
+        return a.cmp(&b);
     }
+    let (a, b) = (a.as_f64().unwrap_or(0.0), b.as_f64().unwrap_or(0.0));
+    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
 }
 
 /// Equality of values: numbers by value, lists in order, maps by key.

@@ -54,7 +54,7 @@ pub enum SpecError {
     Parse(#[from] serde_json::Error),
     /// The image can change under its name.
     #[error("the image {0} has no digest; an entry of the catalogue names what it means")]
-    NotPinned(Reference),
+    NotPinned(String),
 }
 
 impl NotebookImage<'_> {
@@ -62,7 +62,11 @@ impl NotebookImage<'_> {
     pub fn spec(self) -> Result<NotebookImageSpec, SpecError> {
         let spec = self.object().get("spec").unwrap_or(&serde_json::Value::Null);
         let spec = NotebookImageSpec::deserialize(spec)?;
-        if spec.image.is_pinned() { Ok(spec) } else { Err(SpecError::NotPinned(spec.image)) }
+        if spec.image.is_pinned() {
+            Ok(spec)
+        } else {
+            Err(SpecError::NotPinned(spec.image.written().to_owned()))
+        }
     }
 }
 

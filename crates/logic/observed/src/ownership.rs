@@ -7,7 +7,7 @@ use crate::pod::Pod;
 use crate::state::Observed;
 use crate::view::View as _;
 
-/// Longest chain of owners that is followed: CronJob → Job → Pod has three links, custom kinds add one or two.
+/// Longest chain of owners that is followed: `CronJob` → Job → Pod has three links, custom kinds add one or two.
 const MAX_CHAIN: usize = 8;
 
 impl Observed {
@@ -38,7 +38,7 @@ impl Observed {
         chain
     }
 
-    /// The workload that a pod comes from: the farthest owner, so a Deployment and not its ReplicaSet. `None` for a pod of its own.
+    /// The workload that a pod comes from: the farthest owner, so a Deployment and not its `ReplicaSet`. `None` for a pod of its own.
     pub fn workload_of(&self, pod: Pod<'_>) -> Option<&Value> {
         self.owners_of(pod.object()).into_iter().last()
     }

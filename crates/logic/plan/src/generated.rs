@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use scantling_api::ObjectKey;
-use scantling_release::{Generated, ReleaseObject};
+use scantling_release::Generated;
 use serde_json::{Map, Value};
 
 /// Characters of a generated value when the release does not say how many: 24 of 62 letters and digits are 142 bits.
@@ -131,12 +131,11 @@ impl GeneratedValues {
                     });
                 }
             }
-            let (value, origin) = match known {
-                Some((_, value)) => (value, Origin::Repeated),
-                None => {
-                    let purpose = found.first().map(|(p, _)| p.to_string()).unwrap_or_default();
-                    (make(&purpose, first.length.unwrap_or(DEFAULT_LENGTH)), Origin::Made)
-                }
+            let (value, origin) = if let Some((_, value)) = known {
+                (value, Origin::Repeated)
+            } else {
+                let purpose = found.first().map(|(p, _)| p.to_string()).unwrap_or_default();
+                (make(&purpose, first.length.unwrap_or(DEFAULT_LENGTH)), Origin::Made)
             };
             for (place, found) in found {
                 let origin = if found.is_some() { Origin::Kept } else { origin };
@@ -214,15 +213,15 @@ pub fn encode_string_data(object: &mut Value) {
 }
 
 /// The object without the values of a Secret, for storing: names of keys stay.
-pub fn without_values(object: &ReleaseObject) -> Value {
-    let mut value = object.value.clone();
-    if object.key.group.is_empty()
-        && object.key.kind == "Secret"
-        && let Some(data) = value.get_mut("data").and_then(Value::as_object_mut)
+pub fn without_values(key: &ObjectKey, object: &Value) -> Value {
+    let mut object = object.clone();
+    if key.group.is_empty()
+        && key.kind == "Secret"
+        && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
     {
         for value in data.values_mut() {
             *value = Value::Null;
         }
     }
-    value
+    object
 }

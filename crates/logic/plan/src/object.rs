@@ -13,7 +13,7 @@ use crate::PlanError;
 use crate::adopt::{Adoption, adopt, last_applied};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
-use crate::value::{canonical, remove};
+use crate::value::{canonical, remove, replace};
 
 /// The field manager under which the product applies.
 pub const MANAGER: &str = "scantling";
@@ -101,7 +101,7 @@ pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
 /// The fields that applying an object owns.
 fn applied_fields(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<FieldSet, PlanError> {
     let merged = merge(frame, key, None, value, true)?;
-    Ok(owned(&field_owners(&merged), |o| is_ours(o)))
+    Ok(owned(&field_owners(&merged), is_ours))
 }
 
 fn merge(
@@ -216,7 +216,11 @@ impl<'a> Decision<'a> {
             let Some(wanted) = path.select(self.sides.desired) else { continue };
             let base = self.base.as_ref().and_then(|b| path.select(b)).filter(|b| !(secret && b.is_null()));
             let found = path.select(&self.live);
-            if found.is_some_and(|found| settled(found, wanted, base)) {
+            if let Some(found) = found.filter(|found| settled(found, wanted, base)) {
+                // What the server has put beside it stays: a list that is written as one value would lose it.
+                if found != wanted {
+                    replace(&mut body, path, found.clone());
+                }
                 continue;
             }
             let change = if found.is_some() { Change::Set } else { Change::Add };
@@ -251,7 +255,7 @@ impl<'a> Decision<'a> {
         kept.sort();
 
         let owns_all = applied_fields(self.frame, self.key, &body)?.difference(&ours).leaves().paths();
-        let unowned = owns_all.iter().any(|path| !is_identity(path));
+        let unowned = owns_all.iter().any(|path| !is_identity(path) && !self.is_a_controllers(path));
         let (outcome, cause) = if !conflicts.is_empty() {
             (Outcome::Conflict, conflict_cause(&conflicts))
         } else if self.adoption.is_some() || (!self.sides.ours && ours.is_empty()) {
@@ -304,12 +308,27 @@ impl<'a> Decision<'a> {
         }
     }
 
+    /// Whether a field that is as the release wants it was last written by a controller. Its ownership does not
+    /// matter: the controller completes the value, and taking it would only undo that.
+    fn is_a_controllers(&self, path: &Path) -> bool {
+        self.owners.iter().any(|o| o.fields.touches(path) && self.is_controller(&o.manager))
+    }
+
+    /// Controllers write an object's status; people and their tools do not.
+    fn is_controller(&self, manager: &str) -> bool {
+        let status = Path::fields(["status"]);
+        CONTROLLERS.contains(&manager)
+            || self.owners.iter().any(|o| {
+                o.manager == manager
+                    && (o.subresource.as_deref() == Some("status") || o.fields.reaches(&status))
+            })
+    }
+
     /// Fields of people that the release neither has nor had: they stay.
     fn kept_by_others(&self, result: &Value, but: &BTreeSet<String>) -> Vec<ForeignField> {
         let mut fields: BTreeMap<String, ForeignField> = BTreeMap::new();
         for owner in &self.owners {
-            let system = CONTROLLERS.contains(&owner.manager.as_str());
-            if is_ours(owner) || system || owner.subresource.is_some() {
+            if is_ours(owner) || owner.subresource.is_some() || self.is_controller(&owner.manager) {
                 continue;
             }
             for path in owner.fields.leaves().paths() {
@@ -377,7 +396,7 @@ fn precondition(fields: &[Path], live: Option<&Value>, owners: &[Owner], secret:
         let owners: BTreeSet<&str> =
             owners.iter().filter(|o| o.fields.touches(path)).map(|o| o.manager.as_str()).collect();
         let owners: Vec<&str> = owners.into_iter().collect();
-        read.push_str(&format!("{path:#}={value} {}\n", owners.join(",")));
+        read.push_str(&[&format!("{path:#}="), &value, " ", &owners.join(","), "\n"].concat());
     }
     Digest::of(read.as_bytes())
 }

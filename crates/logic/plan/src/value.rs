@@ -1,6 +1,6 @@
 //! Small operations on JSON values by path.
 
-use scantling_merge::Path;
+use scantling_merge::{Element, Path};
 use serde_json::Value;
 
 /// JSON with the keys of every object in order, whatever map the parser uses.
@@ -39,17 +39,7 @@ fn write(value: &Value, text: &mut String) {
 /// Takes the field at a path out of an object, if it is there.
 pub(crate) fn remove(object: &mut Value, path: &Path) {
     let Some((last, parents)) = path.0.split_last() else { return };
-    let mut at = object;
-    for element in parents {
-        let Some(found) = position(at, element) else { return };
-        let next = match (at, found) {
-            (Value::Object(fields), Position::Key(key)) => fields.get_mut(&key),
-            (Value::Array(items), Position::Index(index)) => items.get_mut(index),
-            _ => None,
-        };
-        let Some(next) = next else { return };
-        at = next;
-    }
+    let Some(at) = walk(object, parents) else { return };
     match (position(at, last), at) {
         (Some(Position::Key(key)), Value::Object(fields)) => {
             fields.remove(&key);
@@ -61,13 +51,32 @@ pub(crate) fn remove(object: &mut Value, path: &Path) {
     }
 }
 
+/// Gives the field at a path another value, if it is there.
+pub(crate) fn replace(object: &mut Value, path: &Path, value: Value) {
+    if let Some(at) = walk(object, &path.0) {
+        *at = value;
+    }
+}
+
+fn walk<'v>(object: &'v mut Value, path: &[Element]) -> Option<&'v mut Value> {
+    let mut at = object;
+    for element in path {
+        at = match (position(at, element)?, at) {
+            (Position::Key(key), Value::Object(fields)) => fields.get_mut(&key)?,
+            (Position::Index(index), Value::Array(items)) => items.get_mut(index)?,
+            _ => return None,
+        };
+    }
+    Some(at)
+}
+
 enum Position {
     Key(String),
     Index(usize),
 }
 
 /// Where in `value` an element of a path leads.
-fn position(value: &Value, element: &scantling_merge::Element) -> Option<Position> {
+fn position(value: &Value, element: &Element) -> Option<Position> {
     let found = element.select(value)?;
     match value {
         Value::Object(fields) => {
@@ -92,5 +101,8 @@ mod tests {
             remove(&mut object, &path.parse().unwrap());
         }
         assert_eq!(object, json!({"data": {"a": 1}, "l": [{"name": "y"}]}));
+        replace(&mut object, &".l[name=\"y\"].name".parse().unwrap(), json!("z"));
+        replace(&mut object, &".data.missing".parse().unwrap(), json!(1));
+        assert_eq!(object, json!({"data": {"a": 1}, "l": [{"name": "z"}]}));
     }
 }

@@ -1,1 +1,40 @@
-//! `scantling-reconcile`.
+//! Pure reconcilers: what a cluster holds in, what to write out.
+//!
+//! # Flow
+//! A driver watches the kinds that a [`Reconciler`] names, keeps them as [`scantling_observed::Observed`], and calls
+//! [`Reconciler::reconcile`] after changes. What comes back are [`Action`]s: data, in the order in which to write them.
+//!
+//! # Guarantees
+//! - The same cluster and context give the same actions.
+//! - When every action has been written and every other controller has come to rest, reconciling gives no more actions.
+//! - Actions can be written any number of times, and a driver may be killed between any two of them.
+//! - No reconciler changes the pod template of a notebook that has started; see [`notebook`](NOTEBOOKS).
+//!
+//! # Assumptions
+//! The driver writes the actions of one call in their order and stops at the first that fails, then calls again.
+//!
+//! # Caveats
+//! An action was decided on a picture; it names the uid it saw, so that a new object of the same name is not written to.
+//!
+//! # Errors
+//! There are none: what is wrong with an object becomes a condition on it and an event.
+
+mod action;
+mod applied;
+mod catalogue;
+mod condition;
+mod context;
+mod crds;
+mod difference;
+mod marker;
+mod notebook;
+mod reconciler;
+
+pub use action::{Action, EventKind, MANAGER, Target};
+pub use catalogue::{Catalogue, Entry};
+pub use context::{Context, KnownImage, KnownImages};
+pub use crds::{CRDS, NOTEBOOK_CRD, NOTEBOOK_IMAGE_CRD};
+pub use difference::difference;
+pub use marker::MARKER;
+pub use notebook::{MAX_NAME, NOTEBOOKS};
+pub use reconciler::{RECONCILERS, Reconciler};

@@ -246,19 +246,26 @@ fn written(tags: &[(&ImageName, &Content)]) -> Vec<Written> {
 /// Findings about changes: same name and new content is a fault, a new name is what should be.
 pub fn change_findings(changes: &[Change]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = changes.iter().filter_map(finding).collect();
-    let mut kept = changes.iter().filter_map(|change| match change {
-        Change::Kept { name, place } => Some((name, place)),
-        _ => None,
-    });
-    if let Some((first, place)) = kept.next() {
-        let others: Vec<_> = kept.collect();
-        let message = match others.len() {
-            0 => format!("{} keeps its tag", first.short()),
-            n => format!("{} and {n} more keep their tags", first.short()),
+    let mut kept: Vec<(&Place, &ImageName)> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Kept { name, place } => Some((place, name)),
+            _ => None,
+        })
+        .collect();
+    kept.sort();
+    if let Some((place, first)) = kept.first() {
+        let message = match kept.len() {
+            1 => format!("{} keeps its name", first.short()),
+            n => format!("{n} names stay, and so does what is declared about them"),
         };
-        let mut finding = Finding::new(codes::identity::TAGS_KEPT, message, place.clone());
-        for (name, place) in others {
-            finding = finding.with_related(place.clone(), format!("{} keeps its tag", name.short()));
+        let mut finding =
+            Finding::new(codes::identity::TAGS_KEPT, message, Place { file: None, ..(*place).clone() });
+        if kept.len() > 1 {
+            finding.place = Place::default();
+        }
+        for (place, name) in &kept {
+            finding = finding.with_related((*place).clone(), name.short());
         }
         findings.push(finding);
     }
@@ -309,8 +316,7 @@ fn same_name(
         };
         finding = finding.with_cause(why);
         if let Some(base) = base_place {
-            finding = finding
-                .with_related(base.clone(), format!("built upon {}, which changes too", nearest.short()));
+            finding = finding.with_related(base.clone(), format!("{} changes too", nearest.short()));
         }
     } else if only_claims {
         finding = finding.with_cause(format!(
@@ -346,11 +352,39 @@ fn with_changed(mut finding: Finding, changed: &[Changed]) -> Finding {
     finding
 }
 
-/// A tag that nobody has cached: the old one with a counter.
+/// A tag that nobody has cached: the old one with a counter. More than one digit is taken for a version, not a counter.
 fn next_tag(tag: &str) -> String {
-    let counted = tag.rsplit_once('-').and_then(|(head, count)| Some((head, count.parse::<u32>().ok()?)));
-    match counted {
-        Some((head, count)) => format!("{head}-{}", u64::from(count) + 1),
+    let counted = tag.rsplit_once('-').filter(|(_, count)| count.len() == 1);
+    match counted.and_then(|(head, count)| Some((head, count.parse::<u32>().ok()?))) {
+        Some((head, count)) => format!("{head}-{}", count + 1),
         None => format!("{tag}-1"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_tag_counts_counters_and_leaves_versions_alone() {
+        let cases = [
+            ("py3.8-cuda-11.0.3", "py3.8-cuda-11.0.3-1"),
+            ("py3.8-cuda-11.0.3-1", "py3.8-cuda-11.0.3-2"),
+            ("py3.8-cuda-11", "py3.8-cuda-11-1"),
+            ("latest", "latest-1"),
+        ];
+        for (old, new) in cases {
+            assert_eq!(next_tag(old), new);
+        }
+    }
+
+    #[test]
+    fn claims_agree_as_far_as_both_go() {
+        for (left, right, wanted) in
+            [("v3.8.6", "v3.8", true), ("2.4.1", "2.7", false), ("1.8", "1.80", false), ("3", "v3", true)]
+        {
+            assert_eq!(agree(left, right), wanted, "{left} {right}");
+            assert_eq!(agree(right, left), wanted, "{right} {left}");
+        }
     }
 }

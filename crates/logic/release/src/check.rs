@@ -117,13 +117,21 @@ fn closure(release: &Release, against: Against<'_>) -> Vec<Finding> {
     by_reference(release)
         .into_iter()
         .filter_map(|(reference, uses)| {
-            let missing = match against.answers.and_then(|answers| answers.get(reference)) {
-                Some(answer) => answered(answer)?,
-                None => listed(against.published?, reference)?,
+            let answer = against.answers.and_then(|answers| answers.get(reference));
+            let missing = match (answer, against.published) {
+                // A registry that gave no answer leaves the list as the witness.
+                (None | Some(Answer::Undecided { .. }), Some(list)) => listed(list, reference)?,
+                (Some(answer), _) => answered(answer)?,
+                (None, None) => return None,
             };
             Some(missing.finding(release, reference, &uses))
         })
         .collect()
+}
+
+/// What is wrong with the references of a release, by what registries answered.
+pub fn answer_findings(release: &Release, answers: &BTreeMap<Reference, Answer>) -> Vec<Finding> {
+    closure(release, Against { answers: Some(answers), ..Against::default() })
 }
 
 /// The uses of every reference. Those in what is applied come first: they are what has to be mended.
@@ -231,7 +239,7 @@ impl Missing {
             Some(when) => {
                 let message = format!("fallback {reference} {says}");
                 let mut why = format!("it becomes live when {when}; {cause}");
-                if let Some(place) = defined(release, when) {
+                if let Some(place) = when.declared.as_ref().and_then(|declared| defined(release, declared)) {
                     why = format!(
                         "{why}; a fresh installation has the key ({place}), so that only an upgraded or edited cluster meets this"
                     );

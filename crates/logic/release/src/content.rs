@@ -1,6 +1,6 @@
 //! What a release says about the content behind each name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use scantling_finding::Place;
@@ -101,8 +101,11 @@ pub(crate) fn of(
             content.base = Some((base.clone().in_namespace(namespace), place.clone()));
         }
     }
+    let imported: BTreeSet<String> =
+        release.streams.iter().filter_map(|tag| tag.from.as_ref()).map(ImageName::short).collect();
     for used in &release.references {
-        if used.reference.is_pinned() {
+        // What is imported is compared under the name that it is imported to.
+        if used.reference.is_pinned() || imported.contains(used.reference.written()) {
             continue;
         }
         let name = ImageName::Reference(used.reference.written().to_owned());

@@ -37,7 +37,7 @@ mod wave;
 
 pub use build::{Build, BuildSource, Written};
 pub use change::{Change, Changed, change_findings, diff};
-pub use check::{Against, Answer, Checked, check};
+pub use check::{Against, Answer, Checked, answer_findings, check};
 pub use claim::{CLAIM_ANNOTATIONS, PlacedClaim};
 pub use content::Aspect;
 pub use format::{
@@ -52,7 +52,7 @@ pub use ownership::Ownership;
 pub use path::PathError;
 pub use published::{Listed, PublishedList};
 pub use read::{Tree, Unreadable, shown as shown_path};
-pub use references::{Reach, UsedReference};
+pub use references::{Condition, Reach, UsedReference};
 pub use release::Release;
 pub use stream::StreamTag;
 pub use version::{Version, VersionError};

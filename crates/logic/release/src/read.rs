@@ -314,7 +314,7 @@ fn texts<'t>(
     for file in files.iter().filter(|file| is_manifest(file)) {
         let Some(bytes) = tree.get(*file) else { continue };
         let read = Source::new(shown(root, file), bytes).and_then(|source| {
-            let documents = source.documents()?;
+            let documents = if strict { source.documents()? } else { source.documents_if_readable() };
             Ok((source, documents))
         });
         match read {

@@ -29,6 +29,13 @@ impl<'t> Source<'t> {
         scantling_yaml::parse(self.text.as_bytes()).map_err(|error| Box::new(self.unreadable(&error)))
     }
 
+    /// Reads what can be read; the search for references reports the rest.
+    pub(crate) fn documents_if_readable(&self) -> Vec<Document> {
+        scantling_yaml::parse_tolerant(self.text.as_bytes())
+            .map(|(documents, _)| documents)
+            .unwrap_or_default()
+    }
+
     fn unreadable(&self, error: &YamlError) -> Finding {
         let code =
             if error.first.is_some() { codes::input::DUPLICATE_KEY } else { codes::input::UNREADABLE_YAML };

@@ -3,7 +3,7 @@
 //!
 //! A [`Schema`] is a set of named types plus a table of the kinds that use them. It is read from the
 //! JSON form that ships with the program ([`Schema::from_json`]), or made from a
-//! CustomResourceDefinition ([`Schema::from_crd`]); several schemas are joined with [`Schema::extend`].
+//! `CustomResourceDefinition` ([`Schema::from_crd`]); several schemas are joined with [`Schema::extend`].
 
 mod crd;
 mod read;
@@ -34,7 +34,7 @@ pub enum SchemaError {
         /// What is wrong there.
         problem: String,
     },
-    /// A CustomResourceDefinition lacks something that a schema needs.
+    /// A `CustomResourceDefinition` lacks something that a schema needs.
     #[error("custom resource definition: {0}")]
     Definition(String),
 }
@@ -196,7 +196,7 @@ pub struct KindSchema {
     pub status: bool,
     /// Objects belong to no namespace.
     pub cluster: bool,
-    /// It was defined by a CustomResourceDefinition, so objects are kept as plain JSON.
+    /// It was defined by a `CustomResourceDefinition`, so objects are kept as plain JSON.
     pub custom: bool,
 }
 
@@ -225,7 +225,7 @@ impl Schema {
         read::schema(json)
     }
 
-    /// Makes the types of a CustomResourceDefinition, one per served version.
+    /// Makes the types of a `CustomResourceDefinition`, one per served version.
     ///
     /// The result refers to the types of [`Schema::deduced`] and to [`OBJECT_META`]; join it with a schema
     /// that has them.

@@ -192,10 +192,10 @@ impl Gate {
             let realm = self.realm.clone().unwrap_or_else(|| format!("https://{host}/token"));
             let mut text = format!("Bearer realm=\"{realm}\",service=\"{host}\"");
             if let Some(scope) = target.scope() {
-                text.push_str(&format!(",scope=\"{scope}\""));
+                text = format!("{text},scope=\"{scope}\"");
             }
             if let Some(error) = error {
-                text.push_str(&format!(",error=\"{error}\""));
+                text = format!("{text},error=\"{error}\"");
             }
             Refusal::new(Code::Unauthorized, "authentication required").header(header::WWW_AUTHENTICATE, text)
         };

@@ -180,11 +180,14 @@ impl Host {
         request: &Request<Bytes>,
     ) -> Result<Response<Bytes>, Refusal> {
         let headers = request.headers();
+        if *route == Route::Token {
+            return token::serve(&self.gate, name, request);
+        }
+        let action = action(request.method(), route)?;
         let target = match route {
-            Route::Token => return token::serve(&self.gate, name, request),
-            Route::Base => Target::Base,
+            Route::Base | Route::Token => Target::Base,
             Route::Catalog => Target::Catalog,
-            _ => Target::Repository(route.repository().unwrap_or_default(), action(request.method(), route)?),
+            _ => Target::Repository(route.repository().unwrap_or_default(), action),
         };
         self.gate.check(name, headers, target)?;
         match route {
@@ -194,7 +197,7 @@ impl Host {
             Route::Catalog => listing::catalog(self, request),
             Route::Tags { name } => listing::tags(self.existing(name)?, name, request),
             Route::Referrers { name, digest } => {
-                listing::referrers(self.repositories.get(name), digest, request)
+                Ok(listing::referrers(self.repositories.get(name), digest, request))
             }
             Route::Manifest { name, selector } => match *request.method() {
                 Method::PUT => manifests::put(self.created(name)?, name, selector, request),

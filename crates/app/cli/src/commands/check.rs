@@ -3,12 +3,14 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 use scantling_finding::Severity;
-use scantling_release::{Against, Checked, Release, check};
-use scantling_report::findings::Texts;
+use scantling_release::{Against, check};
+use scantling_report::findings::{self, Texts};
+use scantling_report::json;
 
 use crate::commands::Format;
 use crate::input::{self, Folder};
 use crate::outcome::{Failure, Outcome};
+use crate::registries::{Registries, RegistryArguments};
 use crate::terminal;
 
 /// Find what is wrong with a release: images that cannot be pulled, names that get new content, fallbacks, false claims.
@@ -22,9 +24,21 @@ pub(crate) struct Arguments {
     /// A list of published images, one a line. If its first line is `# complete: WHO, WHEN`, what is not in it does not exist.
     #[arg(long, value_name = "LIST")]
     published: Option<Utf8PathBuf>,
+    /// Ask no registry.
+    #[arg(long)]
+    offline: bool,
+    #[command(flatten)]
+    registries: RegistryArguments,
     /// How the report is written.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     output: Format,
+}
+
+impl Arguments {
+    /// Whether registries are asked. A list is an answer of its own, unless the user also says where to ask.
+    fn asks(&self) -> bool {
+        !self.offline && (self.published.is_none() || self.registries.are_given())
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
@@ -39,13 +53,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let release = match folder.release() {
         Ok(release) => release,
         Err(unreadable) => {
-            return Err(crate::outcome::unreadable(&unreadable.findings, &texts, terminal::screen()));
+            terminal::print(&match arguments.output {
+                Format::Json => json::unreadable(&unreadable.findings)? + "\n",
+                Format::Terminal => {
+                    let path = arguments.release.as_str();
+                    findings::unreadable(&unreadable.findings, path, &texts, terminal::screen())
+                }
+            })?;
+            return Ok(Outcome::Faults);
         }
     };
     let old = match previous.as_ref().map(Folder::release).transpose() {
         Ok(old) => old,
         Err(unreadable) => {
-            return Err(crate::outcome::unreadable(&unreadable.findings, &texts, terminal::screen()));
+            return Err(Failure::unreadable(&unreadable.findings, &texts, terminal::screen()));
         }
     };
     let lock = folder.lock()?;
@@ -53,29 +74,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         Some(previous) => previous.lock()?,
         None => None,
     };
+    let answers = if arguments.asks() {
+        Some(Registries::new(&arguments.registries)?.probe(&release.distinct_references()))
+    } else {
+        None
+    };
     let against = Against {
         lock: lock.as_ref(),
         previous: old.as_ref().map(|old| (old, old_lock.as_ref())),
         published: list.as_ref().map(|(list, _)| list),
-        answers: None,
+        answers: answers.as_ref(),
     };
     let mut checked = check(&release, against);
     if let Some((_, findings)) = &list {
         checked.findings.extend(findings.iter().cloned());
     }
-    show(arguments.output, &release, &checked, &texts)?;
-    Ok(Outcome::of(checked.count(Severity::Error)))
-}
-
-fn show(format: Format, release: &Release, checked: &Checked, texts: &Texts<'_>) -> Result<(), Failure> {
-    let text = match format {
-        Format::Json => scantling_report::json::check(release, checked)? + "\n",
+    terminal::print(&match arguments.output {
+        Format::Json => json::check(&release, &checked)? + "\n",
         Format::Terminal => {
-            let mut text = scantling_report::findings::findings(&checked.findings, texts, terminal::screen());
-            text.push_str(&scantling_report::findings::check_summary(release, checked));
-            text.push('\n');
-            text
+            findings::check(&release, arguments.release.as_str(), &checked, &texts, terminal::screen())
         }
-    };
-    Ok(terminal::print(&text)?)
+    })?;
+    Ok(Outcome::of(checked.count(Severity::Error)))
 }

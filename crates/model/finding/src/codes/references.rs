@@ -33,4 +33,12 @@ table! {
         "parameter that nothing reads",
         "the image is given as a parameter but no manifest uses the parameter's name, so that changing it changes nothing",
         "remove the parameter, or correct its name";
+    UNQUOTED_TAG = "SCN0109", Warning,
+        "tag that is not quoted",
+        "YAML takes an unquoted tag of digits for a number, and tools that write it again write another text: 14.10 becomes 14.1",
+        "put the tag in quotes";
+    MISSING_SOURCE = "SCN0110", Error,
+        "replacement from a value that does not exist",
+        "a replacement reads a key that its config map does not have, so that the build of the manifests fails or the placeholder stays",
+        "correct the key, or add it to the file that the config map is made from";
 }

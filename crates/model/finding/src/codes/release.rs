@@ -1,4 +1,4 @@
-//! Codes SCN07xx: the release itself, its own file and its objects.
+//! Codes `SCN07xx`: the release itself, its own file and its objects.
 
 table! {
     BAD_RELEASE_FILE = "SCN0701", Error,

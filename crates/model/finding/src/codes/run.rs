@@ -1,4 +1,4 @@
-//! Codes SCN08xx: what an upgrade of a cluster meets.
+//! Codes `SCN08xx`: what an upgrade of a cluster meets.
 
 table! {
     FIELD_CHANGED = "SCN0801", Error,

@@ -4,31 +4,7 @@
 //! controllers inside the world. Neither calls a controller: the world reads `store.changes_since` after each step.
 //! What a real server does and this one does not is refused with a `Status` that names it.
 
-mod accept;
-mod admission;
-mod answer;
-mod body;
-mod custom;
-mod decode;
-mod defaults;
-mod delete;
-mod discovery;
-mod immutable;
-mod meta;
-mod names;
-mod openapi;
-mod patch;
-mod path;
-mod read;
-mod review;
-mod selector;
-mod serve;
 mod status;
-mod subresource;
-mod table;
-mod validate;
-mod warnings;
-mod watch;
 mod write;
 
 use bytes::Bytes;
@@ -36,8 +12,8 @@ use scantling_api::schema::Schema;
 use scantling_api::{GroupVersionKind, KindFacts, Kinds, ObjectKey, object};
 use serde_json::Value;
 
-pub(crate) use delete::{DeleteOptions, Deleted, Propagation};
 pub(crate) use status::{Cause, Status};
+pub(crate) use write::{DeleteOptions, Deleted, Propagation};
 
 use crate::store::Store;
 
@@ -98,10 +74,6 @@ pub(crate) struct ApiServer {
     pub(crate) store: Store,
     kinds: Kinds,
     schema: Schema,
-    custom: custom::CustomKinds,
-    /// Grows with every change of a custom resource definition.
-    definitions_generation: u64,
-    watches: watch::Watches,
 }
 
 impl ApiServer {
@@ -117,14 +89,7 @@ impl ApiServer {
             kinds.extend(Kinds::openshift());
             schema.extend(Schema::openshift().clone());
         }
-        Self {
-            store: Store::default(),
-            kinds,
-            schema,
-            custom: custom::CustomKinds::new(),
-            definitions_generation: 0,
-            watches: watch::Watches::default(),
-        }
+        Self { store: Store::default(), kinds, schema }
     }
 
     /// Whether a kind is served, built in or defined by a custom resource definition.
@@ -169,8 +134,8 @@ impl ApiServer {
     ) -> Result<Value, Status> {
         let facts = self.facts_of_key(key)?;
         let live = self.live(&facts, key)?;
-        let patched = scantling_merge::merge_patch(&live, patch)
-            .map_err(|error| patch::refused(&facts, key, &error))?;
+        let mut patched = live.as_ref().clone();
+        merge(&mut patched, patch);
         self.update_object(at, &facts, key, subresource, patched, &write::Options::by(manager))
     }
 
@@ -202,4 +167,23 @@ impl ApiServer {
 
 fn is_stable(version: &str) -> bool {
     version.strip_prefix('v').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// RFC 7386.
+fn merge(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(serde_json::Map::new());
+    }
+    let Some(fields) = target.as_object_mut() else { return };
+    for (name, value) in patch {
+        if value.is_null() {
+            fields.remove(name);
+        } else {
+            merge(fields.entry(name.as_str()).or_insert(Value::Null), value);
+        }
+    }
 }

@@ -1,0 +1,66 @@
+//! `scantling refs`: every image reference in files, with its place, its route and when it is live.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use clap::Args;
+use scantling_finding::Severity;
+use scantling_manifest::{Options, discover};
+use scantling_report::findings::{self, Texts};
+use scantling_report::references::{self, Which};
+use scantling_report::{json, style};
+
+use crate::commands::Format;
+use crate::input::Folder;
+use crate::outcome::{Failure, Outcome};
+use crate::terminal;
+
+/// List every image reference in files: where it is, how the cluster comes to use it, and when it is live.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Files and folders: YAML, JSON, env files, scripts, sources.
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<Utf8PathBuf>,
+    /// Show what nothing pulls as well: notes, statuses, and texts that only look like references.
+    #[arg(long)]
+    all: bool,
+    /// How the report is written.
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    output: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
+    let folders = arguments.paths.iter().map(|path| Folder::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut files = BTreeMap::new();
+    let mut texts = Texts::new();
+    let mut skipped = Vec::new();
+    for folder in &folders {
+        files.extend(folder.files().map(|(path, bytes)| (path, bytes.clone())));
+        folder.texts(&mut texts);
+        skipped.extend(folder.skipped());
+    }
+    let found = discover(&files, &Options::default());
+    let screen = terminal::screen();
+    terminal::print(&match arguments.output {
+        Format::Json => json::references(&found.candidates, &found.findings, &skipped)? + "\n",
+        Format::Terminal => {
+            let which = if arguments.all { Which::All } else { Which::Relevant };
+            let mut text = references::references(&found.candidates, which, screen);
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&findings::findings(&found.findings, &texts, screen));
+            for (path, reason) in &skipped {
+                let line = format!("left out: {} ({reason})", style::safe(path));
+                text.push_str(&style::paint(style::FAINT, &line));
+                text.push('\n');
+            }
+            text.push_str(&references::summary(&found.candidates, files.len(), skipped.len()));
+            text.push_str("; ");
+            text.push_str(&findings::summary(&found.findings));
+            text.push('\n');
+            text
+        }
+    })?;
+    Ok(Outcome::of(found.findings.iter().filter(|finding| finding.severity == Severity::Error).count()))
+}

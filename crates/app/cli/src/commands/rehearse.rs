@@ -1,0 +1,102 @@
+//! `scantling rehearse`: an upgrade on a cluster in this process, before it happens on one that matters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use scantling_files::{Limits, read_tree, write_file};
+use scantling_rehearse::scenario::{Scenario, ScenarioError};
+use scantling_rehearse::{Options, Progress, RehearseError, Way, rehearse};
+use scantling_report::findings::Texts;
+
+use crate::commands::Format;
+use crate::outcome::{Failure, Outcome};
+use crate::terminal;
+
+/// Play an upgrade on a cluster in this process, with people on it, and say which promises were kept.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A folder with a rehearsal.yaml: the cluster, its people, the releases, the vendor's way.
+    example: Utf8PathBuf,
+    /// Upgrade the way the vendor shipped it instead of with Scantling.
+    #[arg(long)]
+    as_shipped: bool,
+    /// Install the new release on an empty cluster instead of upgrading.
+    #[arg(long)]
+    fresh: bool,
+    /// Take one of the example's ways round the incident (with --as-shipped).
+    #[arg(long, value_name = "NAME", requires = "as_shipped", conflicts_with = "fresh")]
+    variant: Option<String>,
+    /// What all chance comes from; the same seed gives the same rehearsal, byte for byte.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// Write everything that happened in the cluster to a file, one line an event.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<Utf8PathBuf>,
+    /// How the report is written.
+    #[arg(long, value_enum, default_value_t = Format::Terminal)]
+    output: Format,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
+    let scenario = read(&arguments.example)?;
+    let options = Options {
+        way: if arguments.as_shipped { Way::AsShipped } else { Way::Scantling },
+        fresh: arguments.fresh,
+        variant: arguments.variant.clone(),
+        seed: arguments.seed,
+        kill: None,
+    };
+    let spinner = spinner();
+    let shown = spinner.clone();
+    let progress: Progress = Arc::new(move |line| {
+        shown.set_message(terminal::plain(&scantling_report::rehearsal::story_line(line)))
+    });
+    let result = rehearse(&scenario, &options, progress);
+    spinner.finish_and_clear();
+    let rehearsal = result.map_err(|error| failure(error, &arguments.example))?;
+    if let Some(path) = &arguments.trace {
+        write_file(path, (rehearsal.trace.join("\n") + "\n").as_bytes())?;
+    }
+    let text = match arguments.output {
+        Format::Terminal => scantling_report::rehearsal::rehearsal(&rehearsal, terminal::screen()),
+        Format::Json => scantling_report::json::rehearsal(&rehearsal)? + "\n",
+    };
+    terminal::print(&text)?;
+    Ok(Outcome::of(usize::from(!rehearsal.ended_well())))
+}
+
+/// Reads an example.
+pub(crate) fn read(path: &Utf8Path) -> Result<Scenario, Failure> {
+    let reading = read_tree(path, &Limits::default())?;
+    Scenario::read(&reading.tree).map_err(|error| failure(error.into(), path))
+}
+
+fn spinner() -> ProgressBar {
+    let spinner = ProgressBar::new_spinner();
+    // A template that is a constant of this program; the default is as good should it ever not parse.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+        spinner.set_style(style);
+    }
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner
+}
+
+fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
+    match error {
+        RehearseError::Scenario(ScenarioError::NotAnExample) => Failure::usage(format!("{example}: {error}"))
+            .with_hint("name a folder with a rehearsal.yaml, such as examples/stale-notebook-image"),
+        RehearseError::Scenario(ScenarioError::Release { folder, source }) => {
+            Failure::unreadable(&source.findings, &Texts::new(), terminal::screen())
+                .with_hint(format!("the release is {}", example.join(folder)))
+        }
+        RehearseError::Scenario(_) => Failure::usage(format!("{example}/{error}"))
+            .with_hint("docs/how-to/write-an-example.md says what an example consists of"),
+        RehearseError::NoSuchVariant { .. } | RehearseError::VariantNeedsShipped => {
+            Failure::usage(error.to_string())
+        }
+        _ => Failure::failed(format!("{example}: {error}")),
+    }
+}

@@ -1,0 +1,417 @@
+//! The report of a rehearsal, made to be read from top to bottom.
+
+use std::collections::BTreeMap;
+
+use scantling_finding::{Finding, Severity};
+use scantling_rehearse::people::{ModelSeen, NotebookOutcome, NotebookSeen, Spawner};
+use scantling_rehearse::promises::{Checked, Promise, Verdict};
+use scantling_rehearse::record::{Actor, Line, clock};
+use scantling_rehearse::{Attempt, Rehearsal, Way};
+use scantling_release::Change;
+
+use crate::style::{BAD, FAINT, GOOD, NOTED, RISKY, STRONG, Screen, count, paint, safe, wrap};
+
+/// Evidence shown for one promise; the JSON document has all of it.
+const EVIDENCE_SHOWN: usize = 6;
+
+/// The whole report.
+pub fn rehearsal(rehearsal: &Rehearsal, screen: Screen) -> String {
+    let mut out = Page::new(screen);
+    heading(&mut out, rehearsal);
+    release(&mut out, rehearsal);
+    gate(&mut out, rehearsal);
+    plan(&mut out, rehearsal);
+    run(&mut out, rehearsal);
+    people(&mut out, rehearsal);
+    promises(&mut out, rehearsal);
+    end(&mut out, rehearsal);
+    out.text
+}
+
+/// One line of the story, as a progress display shows it.
+pub fn story_line(line: &Line) -> String {
+    format!("{}{}", before_text(line), safe(&line.text))
+}
+
+/// When and who.
+fn before_text(line: &Line) -> String {
+    let style = match line.actor {
+        Actor::Vendor => RISKY,
+        Actor::Scantling => NOTED,
+        Actor::Admin => STRONG,
+        Actor::Person(_) => GOOD,
+    };
+    let actor = format!("{:<9}", line.actor.to_string());
+    format!("{} {} ", paint(FAINT, &clock(line.at_ms)), paint(style, &safe(&actor)))
+}
+
+struct Page {
+    text: String,
+    screen: Screen,
+}
+
+impl Page {
+    fn new(screen: Screen) -> Self {
+        Self { text: String::new(), screen }
+    }
+
+    fn section(&mut self, title: &str) {
+        self.text.push('\n');
+        self.text.push_str(&paint(STRONG, title));
+        self.text.push('\n');
+    }
+
+    /// A paragraph at an indent; further lines are indented by as much again as `hang`.
+    fn put(&mut self, indent: usize, hang: usize, text: &str) {
+        let width = self.screen.width.saturating_sub(indent + hang);
+        for (number, line) in wrap(&safe(text), width).into_iter().enumerate() {
+            let indent = if number == 0 { indent } else { indent + hang };
+            self.raw(indent, &line);
+        }
+    }
+
+    /// A mark in colour, then a paragraph that hangs under its first word.
+    fn marked(&mut self, indent: usize, mark: &str, width: usize, text: &str) {
+        let room = self.screen.width.saturating_sub(indent + width);
+        for (number, line) in wrap(&safe(text), room).into_iter().enumerate() {
+            if number == 0 {
+                self.raw(indent, &format!("{mark}{line}"));
+            } else {
+                self.raw(indent + width, &line);
+            }
+        }
+    }
+
+    fn raw(&mut self, indent: usize, line: &str) {
+        if !line.is_empty() {
+            self.text.push_str(&" ".repeat(indent));
+            self.text.push_str(line);
+        }
+        self.text.push('\n');
+    }
+}
+
+fn heading(out: &mut Page, rehearsal: &Rehearsal) {
+    let mut how = match (rehearsal.way, rehearsal.fresh) {
+        (Way::Scantling, false) => "upgraded by Scantling".to_owned(),
+        (Way::Scantling, true) => "installed by Scantling on a fresh cluster".to_owned(),
+        (Way::AsShipped, false) => "upgraded as the vendor shipped it".to_owned(),
+        (Way::AsShipped, true) => "installed as the vendor shipped it, on a fresh cluster".to_owned(),
+    };
+    if rehearsal.variant.is_some() {
+        how.push_str(", with a workaround");
+    }
+    out.raw(0, &format!("{} · {how} · seed {}", paint(STRONG, &safe(&rehearsal.title)), rehearsal.seed));
+    out.put(0, 0, &rehearsal.about);
+    if let Some(variant) = &rehearsal.variant {
+        out.put(0, 0, &format!("Workaround {}: {}.", variant.name, variant.about));
+    }
+}
+
+fn release(out: &mut Page, rehearsal: &Rehearsal) {
+    let release = &rehearsal.release;
+    out.section("Release");
+    let from = release.from.as_ref().map(|from| format!("{from} → ")).unwrap_or_default();
+    out.put(
+        2,
+        2,
+        &format!(
+            "{from}{}: {}, {}, {} built on the cluster",
+            release.title,
+            count(release.objects, "object"),
+            count(release.references, "image reference"),
+            count(release.builds, "image"),
+        ),
+    );
+    let moved: Vec<_> = release
+        .changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::SameName { name, changed, through, .. } => Some((name, changed, through)),
+            _ => None,
+        })
+        .collect();
+    if moved.is_empty() {
+        return;
+    }
+    out.put(2, 2, &format!("{} the same name for other content:", keeps(moved.len())));
+    for (name, changed, through) in moved {
+        let mut parts: Vec<String> = changed.iter().map(scantling_release::Changed::text).collect();
+        if let Some(base) = through.first() {
+            parts.push(format!("rebuilt on {base}"));
+        }
+        out.put(4, 4, &format!("{name}: {}", parts.join(", ")));
+    }
+}
+
+fn keeps(number: usize) -> String {
+    if number == 1 { "1 image keeps".to_owned() } else { format!("{number} images keep") }
+}
+
+fn gate(out: &mut Page, rehearsal: &Rehearsal) {
+    out.section("Gate");
+    for attempt in &rehearsal.attempts {
+        let Some(report) = &attempt.report else {
+            out.put(2, 2, "none: the vendor's script asks no registry before it writes");
+            continue;
+        };
+        let pullable = report.gate.iter().filter(|verdict| verdict.passes).count();
+        let text = format!(
+            "{}: {} of {} can be pulled",
+            attempt.release,
+            pullable,
+            count(report.gate.len(), "reference")
+        );
+        if attempt.refused {
+            out.marked(
+                2,
+                &format!("{} ", paint(BAD, "refused")),
+                8,
+                &format!("{text}; {} writes", attempt.writes),
+            );
+            for finding in report.findings.iter().filter(|finding| finding.severity == Severity::Error) {
+                one_finding(out, finding);
+            }
+        } else {
+            out.marked(2, &format!("{} ", paint(GOOD, "passed")), 7, &text);
+        }
+    }
+}
+
+fn one_finding(out: &mut Page, finding: &Finding) {
+    out.marked(4, &format!("{} ", paint(BAD, finding.code.as_str())), 8, &finding.message);
+    out.put(12, 0, &format!("at {}", finding.place));
+    for line in [&finding.cause, &finding.remedy] {
+        if !line.is_empty() {
+            out.put(12, 0, line);
+        }
+    }
+}
+
+fn plan(out: &mut Page, rehearsal: &Rehearsal) {
+    out.section("Plan");
+    let mut any = false;
+    for attempt in &rehearsal.attempts {
+        let Some(plan) = attempt.report.as_ref().and_then(|report| report.plan.as_ref()) else { continue };
+        any = true;
+        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+        for step in &plan.steps {
+            *counts.entry(step.outcome.to_string()).or_default() += 1;
+        }
+        let counts: Vec<String> =
+            counts.iter().map(|(outcome, number)| format!("{number} {outcome}")).collect();
+        out.put(
+            2,
+            2,
+            &format!("{}: {}: {}", attempt.release, count(plan.steps.len(), "object"), counts.join(", ")),
+        );
+        for step in plan
+            .steps
+            .iter()
+            .filter(|step| !step.kept.is_empty() || !step.taken.is_empty() || !step.conflicts.is_empty())
+        {
+            for (what, fields) in
+                [("keeps", &step.kept), ("takes", &step.taken), ("stops at", &step.conflicts)]
+            {
+                for field in fields {
+                    let owners =
+                        if field.owners.is_empty() { "nobody".to_owned() } else { field.owners.join(", ") };
+                    out.put(4, 4, &format!("{}: {what} {} of {owners}", step.key, field.field));
+                }
+            }
+        }
+    }
+    if !any {
+        let text = match rehearsal.way {
+            Way::AsShipped => "none: the script decides call by call",
+            Way::Scantling => "none was made: the gate refused",
+        };
+        out.put(2, 2, text);
+    }
+}
+
+fn run(out: &mut Page, rehearsal: &Rehearsal) {
+    out.section("Run");
+    for line in &rehearsal.story {
+        out.marked(2, &before_text(line), 22, &line.text);
+    }
+    for attempt in rehearsal.attempts.iter().filter(|attempt| attempt.report.is_some()) {
+        ended(out, attempt);
+    }
+}
+
+fn ended(out: &mut Page, attempt: &Attempt) {
+    let Some(failure) = attempt.failure.as_ref().filter(|_| !attempt.refused) else { return };
+    out.marked(2, &format!("{} ", paint(BAD, "stopped")), 8, &format!("{}: {failure}", attempt.release));
+}
+
+fn people(out: &mut Page, rehearsal: &Rehearsal) {
+    out.section("What people got");
+    if rehearsal.notebooks.is_empty() && rehearsal.models.is_empty() {
+        out.put(2, 2, "nobody opened or deployed anything");
+    }
+    for notebook in &rehearsal.notebooks {
+        one_notebook(out, notebook);
+    }
+    for model in &rehearsal.models {
+        one_model(out, model);
+    }
+}
+
+fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
+    let (mark, what) = match notebook.outcome {
+        NotebookOutcome::AsPromised if notebook.since_before_upgrade => (paint(GOOD, "✓"), "up to date"),
+        NotebookOutcome::AsPromised => (paint(GOOD, "✓"), "as promised"),
+        NotebookOutcome::KeptAndMarked => (paint(GOOD, "✓"), "kept running, marked as outdated"),
+        NotebookOutcome::KeptUnmarked => (paint(RISKY, "!"), "kept running, outdated, nothing tells"),
+        NotebookOutcome::Stale => (paint(BAD, "✗"), "not what the screen promised"),
+        NotebookOutcome::NotRunning => (paint(BAD, "✗"), "does not run"),
+    };
+    let node = notebook.node.as_deref().unwrap_or("no node");
+    out.marked(
+        2,
+        &format!("{mark} "),
+        2,
+        &format!("{} · {} on {node}: {what}", notebook.person, notebook.selection),
+    );
+    let screen = match notebook.spawner {
+        _ if notebook.since_before_upgrade => "screen then",
+        Spawner::Vendor | Spawner::Scantling => "screen",
+    };
+    let said: Vec<String> =
+        notebook.claims.iter().map(|claim| format!("{} {}", claim.name, claim.screen)).collect();
+    if !said.is_empty() {
+        pair(out, screen, &said.join(", "));
+        let mut runs: Vec<String> = notebook
+            .claims
+            .iter()
+            .map(|claim| format!("{} {}", claim.name, claim.runs.as_deref().unwrap_or("absent")))
+            .collect();
+        for advisory in &notebook.advisories {
+            match notebook.claims.iter().position(|claim| claim.name.eq_ignore_ascii_case(&advisory.package))
+            {
+                Some(index) => {
+                    if let Some(text) = runs.get_mut(index) {
+                        text.push_str(&format!(" ({})", advisory.note));
+                    }
+                }
+                None => runs.push(format!("{} {} ({})", advisory.package, advisory.version, advisory.note)),
+            }
+        }
+        pair(out, "pod runs", &runs.join(", "));
+    }
+    let short =
+        |digest: &Option<scantling_image::Digest>| digest.as_ref().map_or("none".to_owned(), |it| it.short());
+    pair(out, "digest", &format!("wanted {}, running {}", short(&notebook.wanted), short(&notebook.running)));
+    if let Some(mark) = &notebook.update_pending {
+        pair(out, "mark", mark);
+    }
+    if let Some(trouble) = &notebook.trouble {
+        pair(out, "trouble", trouble);
+    }
+}
+
+fn one_model(out: &mut Page, model: &ModelSeen) {
+    let (mark, what) =
+        if model.serves { (paint(GOOD, "✓"), "answers") } else { (paint(BAD, "✗"), "does not answer") };
+    out.marked(
+        2,
+        &format!("{mark} "),
+        2,
+        &format!("{} · model {} in {}: {what}", model.person, model.model, model.project),
+    );
+    if let Some(pod) = &model.pod {
+        pair(out, "pod", &format!("{pod} on {}", model.node.as_deref().unwrap_or("no node")));
+    }
+    if let Some(written) = &model.written {
+        pair(out, "image", written);
+    }
+    if !model.packages.is_empty() {
+        pair(out, "pod runs", &model.packages.join(", "));
+    }
+    if let Some(trouble) = &model.trouble {
+        pair(out, "trouble", trouble);
+    }
+}
+
+/// A label, then its text, in two columns.
+fn pair(out: &mut Page, label: &str, text: &str) {
+    out.marked(6, &paint(FAINT, &format!("{label:<12}")), 12, text);
+}
+
+fn promises(out: &mut Page, rehearsal: &Rehearsal) {
+    out.section("Promises");
+    let shown = rehearsal.promises.iter().filter(|checked| {
+        Promise::SIX.contains(&checked.promise) || rehearsal.must_hold.contains(&checked.promise)
+    });
+    for checked in shown {
+        one_promise(out, checked);
+    }
+    let users = rehearsal.comparison.iter().flat_map(|it| &it.differences).filter(|it| it.users);
+    let users: Vec<_> = users.collect();
+    if !users.is_empty() {
+        out.put(2, 2, "Differences from a fresh install that are people's own:");
+        for difference in users.iter().take(EVIDENCE_SHOWN) {
+            let field = difference.field.as_deref().map(|field| format!(" {field}")).unwrap_or_default();
+            out.put(4, 4, &format!("{}{field}: {}", difference.object, difference.owner));
+        }
+        more(out, users.len());
+    }
+}
+
+fn one_promise(out: &mut Page, checked: &Checked) {
+    let (mark, style, word) = match checked.verdict {
+        Verdict::Held => ("✓", GOOD, "held"),
+        Verdict::AtRisk => ("!", RISKY, "at risk"),
+        Verdict::Broken => ("✗", BAD, "broken"),
+    };
+    let label = format!("{} {:<14} {:<7} ", mark, checked.promise.title(), word);
+    let text = match checked.verdict {
+        Verdict::Held => format!("{}: {}", checked.promise.text(), checked.summary),
+        _ => format!("{}: not so ({})", checked.promise.text(), checked.summary),
+    };
+    out.marked(2, &paint(style, &label), 25, &text);
+    for line in checked.evidence.iter().take(EVIDENCE_SHOWN) {
+        out.put(6, 2, line);
+    }
+    more(out, checked.evidence.len());
+}
+
+fn more(out: &mut Page, all: usize) {
+    if all > EVIDENCE_SHOWN {
+        out.raw(6, &paint(FAINT, &format!("and {} more (--output json has all)", all - EVIDENCE_SHOWN)));
+    }
+}
+
+fn end(out: &mut Page, rehearsal: &Rehearsal) {
+    out.raw(0, "");
+    let must: Vec<&Checked> =
+        rehearsal.promises.iter().filter(|checked| rehearsal.must_hold.contains(&checked.promise)).collect();
+    let broken: Vec<&str> = must
+        .iter()
+        .filter(|checked| checked.verdict == Verdict::Broken)
+        .map(|checked| checked.promise.title())
+        .collect();
+    let time = clock(rehearsal.duration_ms);
+    let events = count(rehearsal.events, "event");
+    if broken.is_empty() {
+        out.marked(
+            0,
+            &format!("{} ", paint(GOOD, "ended well:")),
+            12,
+            &format!("{} of {} promises held ({time}, {events})", must.len(), must.len()),
+        );
+    } else {
+        out.marked(
+            0,
+            &format!("{} ", paint(BAD, "went wrong:")),
+            12,
+            &format!(
+                "{} of {} promises broken: {} ({time}, {events})",
+                broken.len(),
+                must.len(),
+                broken.join(", ")
+            ),
+        );
+    }
+}

@@ -1,0 +1,364 @@
+//! The driver: watch → cache → ordered queue → reconcile → write.
+//!
+//! A reconciler is a pure function from everything that is known to the writes that are missing. The driver keeps the
+//! known up to date, calls the reconcilers in their order, and makes their writes one after the other. It is the same
+//! for a rehearsal and for a real cluster: one future, polled by whoever awaits it, no task of its own, every order
+//! fixed, every wait drawn from a seed.
+
+mod attempts;
+mod cache;
+mod kind_watch;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use scantling_api::{GroupVersionKind, ObjectKey};
+use scantling_reconcile::{Action, Context, KnownImages, Reconciler};
+use serde::Serialize;
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock::Clock;
+use crate::cluster::{Cluster, Write};
+use crate::error::ClusterError;
+use crate::served::Served;
+
+use attempts::Attempts;
+use cache::Cache;
+use kind_watch::KindWatch;
+
+/// Reconcilers are asked again after this time even if nothing has changed: what they decide may depend on the time,
+/// and a kind that was not served may be by now.
+const RESYNC: Duration = Duration::from_mins(1);
+/// Writes of one pass. What is beyond is asked for again in the next pass; a pass that long would hide changes.
+const WRITES_PER_PASS: usize = 1000;
+
+/// What a driver is told.
+#[derive(Debug)]
+pub struct DriveSettings<'a> {
+    /// The reconcilers, in the order in which they are called.
+    pub reconcilers: &'a [Reconciler],
+    /// The namespace of the platform.
+    pub namespace: &'a str,
+    /// Images whose contents are known.
+    pub images: &'a KnownImages,
+    /// The clock whose time reconcilers are told.
+    pub clock: Clock,
+}
+
+/// Something that the driver did or met.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DriveEvent {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub what: Driven,
+}
+
+/// What the driver did or met.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Driven {
+    /// Every kind that is served has been listed.
+    Synced {
+        /// Objects known.
+        objects: usize,
+    },
+    /// A write was made.
+    Wrote {
+        /// Verb and object.
+        write: String,
+    },
+    /// A write failed and is tried again later, if it is still wanted then.
+    Failed {
+        /// Verb and object.
+        write: String,
+        /// Why.
+        why: String,
+        /// Seconds until it is tried again.
+        again_in_seconds: u64,
+    },
+    /// The same write was asked for again and again although it succeeded: somebody else undoes it.
+    Fought {
+        /// Verb and object.
+        write: String,
+        /// Seconds until it is tried again.
+        again_in_seconds: u64,
+    },
+    /// A watch broke and is opened again.
+    WatchBroken {
+        /// The kind.
+        watched: GroupVersionKind,
+        /// Why.
+        why: String,
+    },
+    /// More writes were asked for than one pass makes.
+    Postponed {
+        /// How many wait for the next pass.
+        writes: usize,
+    },
+}
+
+impl Cluster {
+    /// Keeps a cluster as the reconcilers want it, until `until` ends.
+    ///
+    /// # Flow
+    /// 1. watch every kind that a reconciler reads and the server serves;
+    /// 2. take in all changes that have arrived; 3. when every kind has been listed once, ask the reconcilers in
+    ///    their order; 4. make the writes in the order given, leaving out objects that wait after a failure;
+    ///    5. the answers of writes count as seen at once; 6. go on with 2 when something has changed or is due.
+    ///
+    /// # Guarantees
+    /// Writes are made one at a time. An object whose write failed waits, with a growing and seeded pause, and holds up
+    /// no other. Nothing is decided before every kind has been listed.
+    ///
+    /// # Errors
+    /// When the server cannot even be asked which kinds it serves. Everything later is an event, not an end.
+    pub async fn drive(
+        &self,
+        settings: &DriveSettings<'_>,
+        tell: &mut dyn FnMut(DriveEvent),
+        until: impl Future<Output = ()>,
+    ) -> Result<(), ClusterError> {
+        let mut until = pin!(until);
+        let mut driver = Driver {
+            cluster: self,
+            settings,
+            tell,
+            served: self.served().await?,
+            watches: Vec::new(),
+            cache: Cache::default(),
+            attempts: Attempts::new(self.jitter().clone()),
+            synced: false,
+        };
+        driver.watch_served();
+        let mut resync = Instant::now() + RESYNC;
+        loop {
+            let due = driver.attempts.next_due().map_or(resync, |due| due.min(resync));
+            tokio::select! {
+                biased;
+                () = &mut until => return Ok(()),
+                () = driver.take_in() => {}
+                () = sleep_until(due) => {
+                    if Instant::now() >= resync {
+                        resync = Instant::now() + RESYNC;
+                        driver.refresh_served().await;
+                    }
+                }
+            }
+            if driver.is_synced() && driver.pass().await {
+                // The answers of the writes have changed what is known: look again at once, but let changes that have
+                // arrived in the meantime, and the end, come first.
+                driver.attempts.wake();
+            }
+        }
+    }
+}
+
+struct Driver<'a> {
+    cluster: &'a Cluster,
+    settings: &'a DriveSettings<'a>,
+    tell: &'a mut dyn FnMut(DriveEvent),
+    served: Served,
+    watches: Vec<KindWatch>,
+    cache: Cache,
+    attempts: Attempts,
+    synced: bool,
+}
+
+impl Driver<'_> {
+    fn tell(&mut self, what: Driven) {
+        (self.tell)(DriveEvent { at: self.settings.clock.now(), what });
+    }
+
+    /// Opens a watch for every kind that is read, is served and is not watched yet.
+    fn watch_served(&mut self) {
+        for reconciler in self.settings.reconcilers {
+            for (group, version, kind) in reconciler.watches {
+                let gvk = GroupVersionKind::new(*group, *version, *kind);
+                if self.watches.iter().any(|w| *w.gvk() == gvk) {
+                    continue;
+                }
+                if let Some(resource) = self.served.by_gvk(&gvk) {
+                    let jitter = self.cluster.jitter().clone();
+                    self.watches.push(KindWatch::open(self.cluster.client().clone(), resource, jitter));
+                    self.synced = false;
+                }
+            }
+        }
+    }
+
+    async fn refresh_served(&mut self) {
+        if let Ok(served) = self.cluster.served().await {
+            self.served = served;
+            self.watch_served();
+        }
+    }
+
+    /// Waits for a change, then takes in all that have arrived.
+    async fn take_in(&mut self) {
+        let mut taken = false;
+        std::future::poll_fn(|cx| {
+            let mut broken = Vec::new();
+            for watch in &mut self.watches {
+                while let Poll::Ready(change) = watch.poll_change(cx) {
+                    match change {
+                        Ok(change) => {
+                            self.cache.take(watch.gvk(), change);
+                            taken = true;
+                        }
+                        Err(why) => broken.push(Driven::WatchBroken { watched: watch.gvk().clone(), why }),
+                    }
+                }
+            }
+            for what in broken {
+                (self.tell)(DriveEvent { at: self.settings.clock.now(), what });
+            }
+            if taken { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+
+    fn is_synced(&mut self) -> bool {
+        if !self.synced && self.watches.iter().all(KindWatch::is_listed) {
+            self.synced = true;
+            let objects = self.cache.observed().len();
+            self.tell(Driven::Synced { objects });
+        }
+        self.synced
+    }
+
+    /// Asks all reconcilers and makes their writes. True if something was written.
+    async fn pass(&mut self) -> bool {
+        let now = self.settings.clock.now_rfc3339();
+        let context = Context { now: &now, namespace: self.settings.namespace, images: self.settings.images };
+        let reconcilers = self.settings.reconcilers;
+        let mut wrote = false;
+        for reconciler in reconcilers {
+            let actions = (reconciler.reconcile)(self.cache.observed(), &context);
+            self.attempts.keep_only(reconciler.name, actions.iter().filter_map(Action::key));
+            let postponed = actions.len().saturating_sub(WRITES_PER_PASS);
+            if postponed > 0 {
+                self.tell(Driven::Postponed { writes: postponed });
+            }
+            let mut held_up = HeldUp::default();
+            for action in actions.iter().take(WRITES_PER_PASS) {
+                match self.act(reconciler.name, action, &held_up, &now).await {
+                    Acted::Changed => wrote = true,
+                    Acted::Nothing => {}
+                    Acted::Waits(key) => held_up.add(key),
+                }
+            }
+        }
+        wrote
+    }
+
+    /// Makes one write, unless it or one that it builds on waits.
+    async fn act(&mut self, reconciler: &'static str, action: &Action, held_up: &HeldUp, now: &str) -> Acted {
+        let (Some(key), Some(write)) = (action.key(), write_of(action, now)) else { return Acted::Nothing };
+        if held_up.holds(&key) || !self.attempts.may_try(reconciler, &key) {
+            return Acted::Waits(key);
+        }
+        let told = write.describe();
+        match self.cluster.write(&self.served, &write).await {
+            Ok(written) => {
+                let deleted = matches!(action, Action::Delete { .. });
+                // What nobody reads is not kept.
+                let read =
+                    self.watches.iter().any(|w| w.gvk().group == key.group && w.gvk().kind == key.kind);
+                let changed = read && self.cache.wrote(&key, written.object, deleted);
+                if let Some(again) = self.attempts.succeeded(reconciler, &key, action) {
+                    self.tell(Driven::Fought { write: told, again_in_seconds: again.as_secs() });
+                } else {
+                    self.tell(Driven::Wrote { write: told });
+                }
+                if changed { Acted::Changed } else { Acted::Nothing }
+            }
+            // The event has been told before.
+            Err(ClusterError::AlreadyExists { .. }) if matches!(action, Action::Event { .. }) => {
+                self.attempts.succeeded(reconciler, &key, action);
+                Acted::Nothing
+            }
+            Err(error) => {
+                let again = self.attempts.failed(reconciler, &key);
+                let again_in_seconds = again.as_secs();
+                self.tell(Driven::Failed { write: told, why: error.to_string(), again_in_seconds });
+                Acted::Waits(key)
+            }
+        }
+    }
+}
+
+/// What became of an action.
+enum Acted {
+    Changed,
+    Nothing,
+    Waits(ObjectKey),
+}
+
+/// Objects whose writes wait. A reconciler's actions build on the ones before, so what belongs to such an object waits
+/// with it: objects of the same namespace whose names begin with each other's, as `lab` and its pod `lab-0`.
+#[derive(Debug, Default)]
+struct HeldUp(Vec<ObjectKey>);
+
+impl HeldUp {
+    fn add(&mut self, key: ObjectKey) {
+        self.0.push(key);
+    }
+
+    fn holds(&self, key: &ObjectKey) -> bool {
+        let part = |whole: &str, part: &str| {
+            part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
+        };
+        self.0.iter().any(|held| {
+            held.namespace == key.namespace && (part(&held.name, &key.name) || part(&key.name, &held.name))
+        })
+    }
+}
+
+/// The request that an action amounts to.
+fn write_of(action: &Action, now: &str) -> Option<Write> {
+    Some(match action {
+        Action::Apply { object, force, .. } => Write::Apply { object: object.clone(), force: *force },
+        Action::Create { object } => Write::Create { object: object.clone() },
+        Action::Delete { target } => {
+            Write::Delete { object: target.stub(), uid: target.uid.clone(), grace_seconds: None }
+        }
+        Action::PatchStatus { target, .. } => Write::MergePatch {
+            object: target.stub(),
+            subresource: Some("status".to_owned()),
+            patch: action.merge_patch()?,
+        },
+        Action::Annotate { target, .. } => {
+            Write::MergePatch { object: target.stub(), subresource: None, patch: action.merge_patch()? }
+        }
+        Action::Event { .. } => Write::Create { object: action.event(now)? },
+    })
+}
+
+/// Objects by which attempts are counted: the reconciler and the object it wants to write.
+pub(crate) type AttemptKey = (&'static str, ObjectKey);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_belongs_to_a_waiting_object_waits_with_it() {
+        let key = |namespace: &str, name: &str| ObjectKey::namespaced("", "Pod", namespace, name);
+        let mut held = HeldUp::default();
+        held.add(key("n", "lab"));
+        for (namespace, name, expected) in [
+            ("n", "lab", true),
+            ("n", "lab-0", true),
+            ("n", "lab.17a", true),
+            ("n", "labour", false),
+            ("n", "la", false),
+            ("m", "lab", false),
+        ] {
+            assert_eq!(held.holds(&key(namespace, name)), expected, "{namespace}/{name}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The objects of a release as they are to be in the cluster: images by digest, generated values filled in, and the
+//! product's own objects beside them.
+
+use scantling_api::schema::Schema;
+use scantling_api::{GroupVersionKind, ObjectKey, object};
+use scantling_finding::{Finding, Place, codes};
+use scantling_plan::{Desired, GeneratedValues, encode_string_data, pin};
+use scantling_release::{Release, Wave};
+use serde_json::{Value, json};
+
+use crate::report::Stop;
+use crate::session::Session;
+
+/// Objects that a release needs and does not bring itself: the product's kinds and its namespace.
+pub(crate) fn own_objects(release: &Release) -> Vec<(ObjectKey, Wave, Value)> {
+    let definitions = scantling_reconcile::CRDS.iter().filter_map(|(_, text)| {
+        let documents = scantling_yaml::parse(text.as_bytes()).ok()?;
+        documents.first().map(|d| d.root.to_json())
+    });
+    let mut objects: Vec<Value> = definitions.collect();
+    if let Some(namespace) = &release.namespace {
+        objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
+    }
+    let theirs = |key: &ObjectKey| release.objects.iter().any(|o| o.key == *key);
+    objects
+        .into_iter()
+        .filter_map(|value| {
+            let key = object::key(&value).ok()?;
+            let wave = if key.kind == "Namespace" { Wave::Namespaces } else { Wave::Definitions };
+            Some((key, wave, value)).filter(|(key, ..)| !theirs(key))
+        })
+        .collect()
+}
+
+/// Keys and kinds of everything that is looked for in the cluster.
+pub(crate) fn kinds(release: &Release) -> Vec<(ObjectKey, GroupVersionKind)> {
+    let theirs = release.objects.iter().map(|o| (o.key.clone(), o.gvk.clone()));
+    let own = own_objects(release).into_iter().filter_map(|(key, _, v)| Some((key, object::gvk(&v).ok()?)));
+    theirs.chain(own).collect()
+}
+
+impl Session<'_> {
+    /// Makes the desired objects. Generated secrets that must be equal and are not end the run here.
+    pub(crate) fn make_desired(&mut self) -> Result<(), Stop> {
+        let own = own_objects(self.release);
+        let definitions =
+            self.release.objects.iter().map(|o| &o.value).chain(own.iter().map(|(.., value)| value));
+        for definition in definitions {
+            if definition.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition")
+                && let Ok(schema) = Schema::from_crd(definition)
+            {
+                self.schema.extend(schema);
+            }
+        }
+        let namespace = self.release.namespace.as_deref();
+        let entropy = &self.env.entropy;
+        let make = |purpose: &str, length: usize| entropy.password(purpose, length);
+        let values = match GeneratedValues::decide(&self.release.generated, namespace, &self.live, make) {
+            Ok(values) => values,
+            Err(disagreements) => {
+                for d in disagreements {
+                    let place = Place { object: Some(d.other_key.to_string()), ..self.release.place.clone() };
+                    self.report.findings.push(
+                        Finding::new(
+                            codes::run::SECRETS_DISAGREE,
+                            format!("{} and {} must be equal and are not", d.one, d.other),
+                            place,
+                        )
+                        .with_related(
+                            Place { object: Some(d.one_key.to_string()), ..self.release.place.clone() },
+                            "the other one",
+                        ),
+                    );
+                }
+                return Err(self.refuse("generated secrets disagree".to_owned()));
+            }
+        };
+        let mut desired = Vec::new();
+        for object in &self.release.objects {
+            let mut value = object.value.clone();
+            encode_string_data(&mut value);
+            if values.concerns(&object.key) {
+                values.fill(&mut value, &object.key, self.live.get(&object.key));
+            }
+            pin(&mut value, &self.pins);
+            keep_index(&mut value);
+            desired.push(Desired { key: object.key.clone(), wave: object.wave, value });
+        }
+        for (key, wave, value) in own {
+            // A kind or a namespace that somebody else brought is theirs; it only has to exist.
+            if self.previous.inventory.contains_key(&key) || !self.live.contains_key(&key) {
+                desired.push(Desired { key, wave, value });
+            }
+        }
+        self.desired = desired;
+        Ok(())
+    }
+}
+
+/// An import keeps the whole index: by default OpenShift keeps one platform's manifest only, whose digest is not the
+/// locked one and which other platforms cannot run.
+fn keep_index(stream: &mut Value) {
+    if stream.get("kind").and_then(Value::as_str) != Some("ImageStream") {
+        return;
+    }
+    let Some(tags) = stream.pointer_mut("/spec/tags").and_then(Value::as_array_mut) else { return };
+    for tag in tags {
+        if tag.pointer("/from/kind").and_then(Value::as_str) != Some("DockerImage") {
+            continue;
+        }
+        let Some(tag) = tag.as_object_mut() else { continue };
+        let policy = tag.entry("importPolicy").or_insert_with(|| json!({}));
+        if let Some(policy) = policy.as_object_mut() {
+            policy.entry("importMode").or_insert_with(|| json!("PreserveOriginal"));
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How a run is to go.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use scantling_release::{Lock, Release};
+
+/// Choices of whoever starts the run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The release's lock. Without one the gate resolves every reference itself, and what it finds is the lock.
+    pub lock: Option<Lock>,
+    /// The release that was installed by other means, if that is known. It tells the platform's own fields from
+    /// people's; without it, only fields that the new release has are taken over.
+    pub installed: Option<Release>,
+    /// Field managers of the means by which the platform was installed before.
+    pub legacy_managers: BTreeSet<String>,
+    /// How long to wait for what.
+    pub waits: Waits,
+}
+
+/// How long the run waits until it stops and says what is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waits {
+    /// For `CustomResourceDefinitions` and namespaces.
+    pub definitions: Duration,
+    /// For imports of image streams.
+    pub imports: Duration,
+    /// For one build on the cluster. GPU images are built for an hour and more.
+    pub build: Duration,
+    /// For one node to pull the images of one stage.
+    pub prepull: Duration,
+    /// For one workload to roll out.
+    pub rollout: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        let minutes = |m: u64| Duration::from_secs(m * 60);
+        Self {
+            definitions: minutes(2),
+            imports: minutes(15),
+            build: minutes(180),
+            prepull: minutes(60),
+            rollout: minutes(20),
+        }
+    }
+}
+
+/// What `kubectl`, `oc` and the scripts around them call themselves.
+const LEGACY_MANAGERS: [&str; 9] = [
+    "kubectl-client-side-apply",
+    "kubectl-create",
+    "kubectl-replace",
+    "kubectl",
+    "before-first-apply",
+    "oc",
+    "oc-client-side-apply",
+    "oc-create",
+    "oc-replace",
+];
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            lock: None,
+            installed: None,
+            legacy_managers: LEGACY_MANAGERS.into_iter().map(ToOwned::to_owned).collect(),
+            waits: Waits::default(),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Stage 1: what the cluster is like.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scantling_api::schema::Schema;
+use scantling_api::{GroupVersionKind, ObjectKey, object};
+use scantling_cluster::{ClusterError, Resource};
+use scantling_plan::{NodeFacts, Origin, Previous, encode_string_data};
+use serde_json::Value;
+
+use crate::event::{Stage, What};
+use crate::journal::{JOURNAL_NAME, Journal};
+use crate::report::Stop;
+use crate::session::Session;
+use crate::state::{SYSTEM_NAMESPACE, State};
+
+impl Session<'_> {
+    /// Reads nodes, stored state, journal, and every object that the release or the previous one names.
+    pub(crate) async fn read_cluster(&mut self, kinds: &[(ObjectKey, GroupVersionKind)]) -> Result<(), Stop> {
+        self.stage = Stage::Read;
+        self.served = self.env.cluster.served().await?;
+        self.read_state().await?;
+        self.tell(What::Started {
+            release: self.report.release.clone(),
+            version: self.report.version.clone(),
+            from: self.previous.version.clone(),
+        });
+        if self.report.continued {
+            let (started, reached) = (self.journal.started.clone(), self.journal.reached.clone());
+            self.tell(What::Continued { started, reached });
+        }
+        self.report.from.clone_from(&self.previous.version);
+        self.nodes = self.list("", "Node", None).await?.iter().map(NodeFacts::read).collect();
+        self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
+        self.read_objects(kinds).await?;
+        self.read_schemas(kinds).await?;
+        let platforms: BTreeSet<String> =
+            self.nodes.iter().filter_map(|n| n.platform.as_ref().map(ToString::to_string)).collect();
+        self.tell(What::ClusterRead {
+            nodes: self.nodes.len(),
+            platforms: platforms.into_iter().collect(),
+            objects: self.live.len(),
+        });
+        Ok(())
+    }
+
+    /// Every object of a kind that the server serves; none if it does not.
+    pub(crate) async fn list(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Value>, ClusterError> {
+        match self.served.by_kind(group, kind) {
+            Some(resource) => self.env.cluster.list(resource, namespace, None).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    async fn read_state(&mut self) -> Result<(), Stop> {
+        let maps = self.list("", "ConfigMap", Some(SYSTEM_NAMESPACE)).await?;
+        self.state = State::from_config_maps(&maps).map_err(|e| Stop::Refuse(e.to_string()))?;
+        if let Some(state) = &self.state {
+            self.previous = state.previous();
+            self.prepulled =
+                state.prepulled.iter().map(|(k, v)| (k.clone(), v.iter().cloned().collect())).collect();
+            self.known_images.clone_from(&state.known_images);
+            self.recorded = state.images.iter().map(|i| (i.tag.clone(), i.clone())).collect();
+        } else if let Some(installed) = &self.options.installed {
+            let objects = installed.objects.iter().map(|o| {
+                let mut value = o.value.clone();
+                encode_string_data(&mut value);
+                (o.key.clone(), value)
+            });
+            self.previous = Previous { version: None, objects: objects.collect(), ..Previous::default() };
+        }
+        let journal = maps.iter().find(|m| object::name(m) == JOURNAL_NAME).and_then(Journal::read);
+        if let Some(open) = journal.filter(|j| j.open) {
+            // What an unfinished run created is ours, whichever release it was for.
+            for key in &open.creates {
+                self.previous.inventory.entry(key.clone()).or_insert(Origin::Created);
+            }
+            self.journal.creates.extend(open.creates.iter().cloned());
+            if open.release == self.journal.release && open.version == self.journal.version {
+                self.report.continued = true;
+                self.journal = open;
+            }
+        }
+        Ok(())
+    }
+
+    /// One list for each kind and namespace in which something is looked for.
+    async fn read_objects(&mut self, kinds: &[(ObjectKey, GroupVersionKind)]) -> Result<(), Stop> {
+        let mut wanted: BTreeMap<ObjectKey, Option<GroupVersionKind>> =
+            kinds.iter().map(|(key, gvk)| (key.clone(), Some(gvk.clone()))).collect();
+        for key in self.previous.inventory.keys().chain(self.previous.objects.keys()) {
+            wanted.entry(key.clone()).or_insert(None);
+        }
+        let mut scopes: BTreeMap<(String, Option<String>), Resource> = BTreeMap::new();
+        for (key, gvk) in &wanted {
+            let exact = gvk.as_ref().and_then(|gvk| self.served.by_gvk(gvk));
+            if let Some(resource) = exact.or_else(|| self.served.by_kind(&key.group, &key.kind)) {
+                let namespace = key.namespace.clone().filter(|_| resource.namespaced);
+                scopes.entry((format!("{:#}", resource.gvk), namespace)).or_insert_with(|| resource.clone());
+            }
+        }
+        for ((_, namespace), resource) in scopes {
+            for object in self.env.cluster.list(&resource, namespace.as_deref(), None).await? {
+                if let Ok(key) = object::key(&object)
+                    && wanted.contains_key(&key)
+                {
+                    self.live.insert(key, object);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The types of custom kinds, from the definitions that the cluster has.
+    async fn read_schemas(&mut self, kinds: &[(ObjectKey, GroupVersionKind)]) -> Result<(), Stop> {
+        let custom: BTreeSet<&GroupVersionKind> = kinds
+            .iter()
+            .map(|(_, gvk)| gvk)
+            .filter(|gvk| self.schema.kind(&gvk.group, &gvk.version, &gvk.kind).is_none())
+            .collect();
+        let Some(definitions) = self.served.by_kind("apiextensions.k8s.io", "CustomResourceDefinition")
+        else {
+            return Ok(());
+        };
+        let mut schemas = Vec::new();
+        for gvk in custom {
+            let Some(resource) = self.served.by_gvk(gvk) else { continue };
+            let name = format!("{}.{}", resource.plural, gvk.group);
+            if let Some(definition) = self.env.cluster.get(definitions, None, &name).await?
+                && let Ok(schema) = Schema::from_crd(&definition)
+            {
+                schemas.push(schema);
+            }
+        }
+        for schema in schemas {
+            self.schema.extend(schema);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,170 @@
+//! What a run has done, and why it stopped if it did.
+
+use std::collections::BTreeMap;
+
+use scantling_api::ObjectKey;
+use scantling_cluster::ClusterError;
+use scantling_finding::Finding;
+use scantling_image::Digest;
+use scantling_plan::{FieldChange, ForeignField, Outcome, Plan, PlanError};
+use serde::Serialize;
+
+use crate::event::{RunEvent, Stage};
+
+/// How one object ended.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ObjectOutcome {
+    /// The object.
+    pub key: ObjectKey,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why, in words.
+    pub cause: String,
+    /// The fields that were written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FieldChange>,
+    /// Fields of others that stayed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<ForeignField>,
+    /// Fields of others that were taken, because a rule says so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub taken: Vec<ForeignField>,
+}
+
+/// One reference that the gate asked for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateVerdict {
+    /// The reference as the release writes it.
+    pub reference: String,
+    /// Whether it can be pulled: a verdict in words, with the place it was asked from.
+    pub verdict: String,
+    /// Whether the verdict lets the release pass.
+    pub passes: bool,
+    /// The digest that it means.
+    pub digest: Option<Digest>,
+    /// Each endpoint that was asked, with its answer.
+    pub attempts: Vec<String>,
+}
+
+/// An image in the catalogue.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CatalogueEntry {
+    /// Its name in the catalogue.
+    pub name: String,
+    /// The image stream tag that it stands for.
+    pub tag: String,
+    /// The reference that new notebooks get, by digest.
+    pub image: String,
+    /// What is claimed of it, with what its layers hold.
+    pub claims: Vec<CheckedClaim>,
+}
+
+/// One claim, held against the contents.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckedClaim {
+    /// The software.
+    pub name: String,
+    /// The version that is claimed.
+    pub claimed: String,
+    /// The version in the layers; none if it is not there.
+    pub found: Option<String>,
+    /// Whether the claim holds.
+    pub holds: bool,
+}
+
+/// A container that was held against the lock.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verified {
+    /// The pod, `ns/name`.
+    pub pod: String,
+    /// The container.
+    pub container: String,
+    /// The reference that the release wants.
+    pub wanted: String,
+    /// The `imageID` that the node reports.
+    pub running: String,
+    /// `same`, `different` or `unknown`.
+    pub answer: String,
+}
+
+/// The report of one run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct RunReport {
+    /// Name of the release.
+    pub release: String,
+    /// Its version.
+    pub version: String,
+    /// The version that the cluster had before.
+    pub from: Option<String>,
+    /// Whether an earlier run was continued.
+    pub continued: bool,
+    /// What the gate found.
+    pub gate: Vec<GateVerdict>,
+    /// The plan, if one could be made.
+    pub plan: Option<Plan>,
+    /// How each object ended.
+    pub outcomes: Vec<ObjectOutcome>,
+    /// What each reference and each image stream tag of the release means: as written, by digest.
+    pub images: BTreeMap<String, String>,
+    /// What each node was given.
+    pub prepulled: BTreeMap<String, Vec<String>>,
+    /// The catalogue.
+    pub catalogue: Vec<CatalogueEntry>,
+    /// What runs, held against the lock.
+    pub verified: Vec<Verified>,
+    /// What is wrong or risky.
+    pub findings: Vec<Finding>,
+    /// Requests that changed the cluster.
+    pub writes: usize,
+    /// Everything that happened, in order.
+    pub events: Vec<RunEvent>,
+}
+
+/// Why a run ended early. Whatever was done until then is in the report.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The run refused to begin: nothing has been written.
+    #[error("refused before anything was written: {why}")]
+    Refused {
+        /// Why.
+        why: String,
+        /// What was found out.
+        report: Box<RunReport>,
+    },
+    /// The run stopped in the middle. Running again continues.
+    #[error("stopped in stage {stage}: {why}; what is done is done, run again to continue")]
+    Stopped {
+        /// The stage.
+        stage: Stage,
+        /// Why.
+        why: String,
+        /// What was done.
+        report: Box<RunReport>,
+    },
+}
+
+impl RunError {
+    /// What is known of the run.
+    pub fn report(&self) -> &RunReport {
+        match self {
+            Self::Refused { report, .. } | Self::Stopped { report, .. } => report,
+        }
+    }
+}
+
+/// Why a stage ends the run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stop {
+    /// Nothing may be written.
+    #[error("{0}")]
+    Refuse(String),
+    /// Something did not go as planned.
+    #[error("{0}")]
+    Halt(String),
+    /// The cluster did not do what was asked.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// An object cannot be decided.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+}

@@ -1,0 +1,204 @@
+//! One run in the making: what is known, what was done, and the only way to write.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scantling_api::schema::Schema;
+use scantling_api::{ObjectKey, object};
+use scantling_cluster::{ClusterError, Served, Write, Written};
+use scantling_image::{ImageIdentity, Reference};
+use scantling_plan::{Desired, NodeFacts, Outcome, Pins, Previous, Step};
+use scantling_reconcile::KnownImage;
+use scantling_release::{LockedImage, Release};
+use serde_json::{Value, json};
+
+use crate::environment::Environment;
+use crate::event::{RunEvent, Stage, What};
+use crate::journal::Journal;
+use crate::options::Options;
+use crate::report::{ObjectOutcome, RunReport, Stop};
+use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
+
+/// Where events go.
+pub(crate) type Sink<'a> = &'a mut dyn FnMut(RunEvent);
+
+pub(crate) struct Session<'a> {
+    pub(crate) env: &'a Environment,
+    pub(crate) release: &'a Release,
+    pub(crate) options: &'a Options,
+    pub(crate) report: RunReport,
+    pub(crate) stage: Stage,
+    pub(crate) served: Served,
+    pub(crate) schema: Schema,
+    pub(crate) nodes: Vec<NodeFacts>,
+    /// The stored state of the last run that ended.
+    pub(crate) state: Option<State>,
+    pub(crate) previous: Previous,
+    /// Objects of the release and of the previous one, as last read.
+    pub(crate) live: BTreeMap<ObjectKey, Value>,
+    /// What the release's references lead to.
+    pub(crate) images: Vec<LockedImage>,
+    pub(crate) pins: Pins,
+    /// Every digest under which a reference by digest may be reported, by that reference.
+    pub(crate) identities: BTreeMap<String, ImageIdentity>,
+    pub(crate) desired: Vec<Desired>,
+    /// Images that exist on the cluster only, by image stream tag.
+    pub(crate) recorded: BTreeMap<String, RecordedImage>,
+    /// Tags that this run has looked at.
+    pub(crate) recorded_now: BTreeSet<String>,
+    /// Images whose contents were read, in this run or an earlier one.
+    pub(crate) known_images: Vec<KnownImage>,
+    /// References by digest that each node was given, by the node's uid.
+    pub(crate) prepulled: BTreeMap<String, BTreeSet<String>>,
+    pub(crate) journal: Journal,
+    /// What the cluster's journal says, if this run has written it.
+    journal_written: Option<Journal>,
+    sink: Sink<'a>,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(
+        env: &'a Environment,
+        release: &'a Release,
+        options: &'a Options,
+        sink: Sink<'a>,
+    ) -> Self {
+        let version = release.version.as_ref().map(ToString::to_string).unwrap_or_default();
+        let journal = Journal {
+            release: release.name.clone(),
+            version: version.clone(),
+            started: env.clock.now_rfc3339(),
+            reached: String::new(),
+            creates: BTreeSet::new(),
+            open: true,
+        };
+        let mut schema = Schema::kubernetes().clone();
+        schema.extend(Schema::openshift().clone());
+        Self {
+            env,
+            release,
+            options,
+            report: RunReport { release: release.name.clone(), version, ..RunReport::default() },
+            stage: Stage::Read,
+            served: Served::default(),
+            schema,
+            nodes: Vec::new(),
+            state: None,
+            previous: Previous::default(),
+            live: BTreeMap::new(),
+            images: Vec::new(),
+            pins: Pins::new(),
+            identities: BTreeMap::new(),
+            desired: Vec::new(),
+            recorded: BTreeMap::new(),
+            recorded_now: BTreeSet::new(),
+            known_images: Vec::new(),
+            prepulled: BTreeMap::new(),
+            journal,
+            journal_written: None,
+            sink,
+        }
+    }
+
+    /// Tells what happened.
+    pub(crate) fn tell(&mut self, what: What) {
+        let event = RunEvent { at: self.env.clock.now(), stage: self.stage, what };
+        self.report.events.push(event.clone());
+        (self.sink)(event);
+    }
+
+    /// Records how an object ended, and tells it.
+    pub(crate) fn ended(&mut self, step: &Step, outcome: Outcome, cause: String) {
+        if outcome != Outcome::Unchanged {
+            self.tell(What::Object { key: step.key.clone(), outcome, cause: cause.clone() });
+        }
+        let written = matches!(outcome, Outcome::Created | Outcome::Updated | Outcome::Adopted);
+        self.report.outcomes.push(ObjectOutcome {
+            key: step.key.clone(),
+            outcome,
+            cause,
+            changes: if written { step.changes.clone() } else { Vec::new() },
+            kept: step.kept.clone(),
+            taken: if written { step.taken.clone() } else { Vec::new() },
+        });
+    }
+
+    /// Changes the cluster. The journal is opened before the first change and follows the stages, so that a run that
+    /// has nothing to do writes nothing at all.
+    pub(crate) async fn write(&mut self, write: Write) -> Result<Written, ClusterError> {
+        self.journal.reach(self.stage);
+        if self.journal_written.as_ref() != Some(&self.journal) {
+            self.write_journal().await?;
+        }
+        self.send(write).await
+    }
+
+    /// Marks the run as ended, if it has written anything.
+    pub(crate) async fn close_journal(&mut self) -> Result<(), ClusterError> {
+        let left_open = self.report.continued && self.journal_written.is_none();
+        if self.journal_written.is_some() || left_open {
+            self.journal.open = false;
+            self.write_journal().await?;
+        }
+        Ok(())
+    }
+
+    async fn write_journal(&mut self) -> Result<(), ClusterError> {
+        if self.journal_written.is_none() {
+            let key = ObjectKey::cluster("", "Namespace", SYSTEM_NAMESPACE);
+            if self.env.cluster.get_by_key(&self.served, &key).await?.is_none() {
+                self.send(Write::Apply { object: system_namespace(), force: true }).await?;
+            }
+        }
+        let map = self.journal.to_config_map();
+        self.send(Write::Apply { object: map, force: true }).await?;
+        self.journal_written = Some(self.journal.clone());
+        Ok(())
+    }
+
+    async fn send(&mut self, write: Write) -> Result<Written, ClusterError> {
+        let written = self.env.cluster.write(&self.served, &write).await?;
+        self.report.writes += 1;
+        Ok(written)
+    }
+
+    /// Ends the run before anything is written.
+    pub(crate) fn refuse(&mut self, why: String) -> Stop {
+        self.tell(What::Refused { why: why.clone() });
+        Stop::Refuse(why)
+    }
+
+    /// The identity of what a reference by digest leads to; at least its own digest.
+    pub(crate) fn identity(&self, pinned: &str) -> ImageIdentity {
+        self.identities.get(pinned).cloned().unwrap_or_else(|| {
+            let digest = Reference::parse(pinned).ok().and_then(|r| r.digest().cloned());
+            digest.map_or_else(ImageIdentity::default, |d| ImageIdentity {
+                index: BTreeSet::from([d]),
+                ..ImageIdentity::default()
+            })
+        })
+    }
+
+    /// The object of a kind and name in the release's own words, as it is now.
+    pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
+        self.env.cluster.get_by_key(&self.served, key).await
+    }
+
+    /// The desired objects of a group and kind.
+    pub(crate) fn desired_of(&self, group: &str, kind: &str) -> Vec<Value> {
+        let of_kind = self.desired.iter().filter(|d| d.key.group == group && d.key.kind == kind);
+        of_kind.map(|d| d.value.clone()).collect()
+    }
+}
+
+/// The namespace of everything that the product keeps for itself.
+pub(crate) fn system_namespace() -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
+}
+
+/// `ns/name`, as people write it.
+pub(crate) fn slashed(value: &Value) -> String {
+    match object::namespace(value) {
+        Some(namespace) => format!("{namespace}/{}", object::name(value)),
+        None => object::name(value).to_owned(),
+    }
+}

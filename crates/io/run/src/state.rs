@@ -1,0 +1,236 @@
+//! What the cluster remembers of the release last applied.
+//!
+//! Kept in `ConfigMaps` of the namespace `scantling-system`: the head `scantling-state` names the parts, and is written
+//! last, so that a reader sees either the old state or the new one, never half of each.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use scantling_api::{ObjectKey, object};
+use scantling_image::Digest;
+use scantling_plan::{Inventory, Origin, Previous};
+use scantling_reconcile::KnownImage;
+use scantling_release::LockedImage;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// The namespace of everything that the product keeps for itself.
+pub const SYSTEM_NAMESPACE: &str = "scantling-system";
+/// The head of the state.
+pub const STATE_NAME: &str = "scantling-state";
+/// The only format that is written; a reader refuses others instead of dropping what it does not know.
+const FORMAT: u32 = 1;
+/// Bytes of one part before base64: a `ConfigMap` may hold 1 MiB, and base64 adds a third.
+const PART_BYTES: usize = 700_000;
+/// Bytes of a whole state when it is read: far above any release (a thousand objects are about 4 MiB).
+const STATE_BYTES: u64 = 256 << 20;
+/// Parts of a state when it is read.
+const PARTS: usize = 512;
+
+/// A release as it was applied.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct State {
+    /// Name of the release.
+    pub release: String,
+    /// Its version.
+    pub version: String,
+    /// Its objects as they were applied, Secrets without values.
+    pub objects: Vec<Value>,
+    /// What its references lead to, as the lock says.
+    pub lock: Vec<LockedImage>,
+    /// The objects that are ours, with how they came to us.
+    pub inventory: Vec<InventoryEntry>,
+    /// Image stream tags, `ns/stream:tag`, with the digest that was recorded after import or build and the claims that
+    /// were checked for it.
+    pub images: Vec<RecordedImage>,
+    /// Images whose contents were read, those of earlier releases included: pods of them may still run.
+    pub known_images: Vec<KnownImage>,
+    /// References by digest that each node was given, by the node's uid.
+    pub prepulled: BTreeMap<String, Vec<String>>,
+}
+
+/// One object of the inventory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InventoryEntry {
+    /// The object.
+    pub key: ObjectKey,
+    /// How it came to us.
+    pub origin: Origin,
+}
+
+/// An image that exists on the cluster only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RecordedImage {
+    /// `ns/stream:tag`.
+    pub tag: String,
+    /// The digest.
+    pub digest: Digest,
+    /// The reference by digest that pods pull.
+    pub reference: String,
+    /// Claims with what the layers hold, as they were checked for this digest.
+    pub claims: Vec<RecordedClaim>,
+}
+
+/// A claim as it was checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RecordedClaim {
+    /// The software.
+    pub name: String,
+    /// The version that is claimed.
+    pub claimed: String,
+    /// The version in the layers.
+    pub found: Option<String>,
+    /// Whether the claim holds.
+    pub holds: bool,
+}
+
+/// Why a stored state cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StateError {
+    /// Another program version wrote it.
+    #[error(
+        "the state in ConfigMap {SYSTEM_NAMESPACE}/{STATE_NAME} has format {found}, this program knows {FORMAT}; use the program that wrote it, or a newer one"
+    )]
+    Format {
+        /// The format found.
+        found: String,
+    },
+    /// A part is missing or damaged.
+    #[error(
+        "the state in ConfigMap {SYSTEM_NAMESPACE}/{name} cannot be read: {reason}; restore the ConfigMap, or delete {STATE_NAME} to have the objects adopted anew"
+    )]
+    Damaged {
+        /// The part.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+fn damaged(name: &str, reason: impl Into<String>) -> StateError {
+    StateError::Damaged { name: name.to_owned(), reason: reason.into() }
+}
+
+impl State {
+    /// What a plan needs of it.
+    pub fn previous(&self) -> Previous {
+        let objects = self.objects.iter().filter_map(|o| Some((object::key(o).ok()?, o.clone()))).collect();
+        let inventory: Inventory = self.inventory.iter().map(|e| (e.key.clone(), e.origin)).collect();
+        Previous { version: Some(self.version.clone()), objects, inventory }
+    }
+
+    /// The `ConfigMaps` that hold it: parts first, head last.
+    pub fn to_config_maps(&self) -> Vec<Value> {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        // Writing to memory does not fail.
+        let packed = encoder.write_all(&text).and_then(|()| encoder.finish()).unwrap_or_default();
+        let digest = Digest::of(&packed);
+        let short = digest.hex().get(..10).unwrap_or_default();
+        let mut maps = Vec::new();
+        let mut names = Vec::new();
+        for (index, part) in packed.chunks(PART_BYTES).enumerate() {
+            let name = format!("{STATE_NAME}-{short}-{index}");
+            maps.push(json!({
+                "apiVersion": "v1", "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE, "labels": {"scantling.dev/state": "part"}},
+                "binaryData": {"part": STANDARD.encode(part)},
+            }));
+            names.push(name);
+        }
+        maps.push(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": STATE_NAME, "namespace": SYSTEM_NAMESPACE},
+            "data": {
+                "format": FORMAT.to_string(),
+                "release": self.release,
+                "version": self.version,
+                "parts": names.join(","),
+                "digest": digest.to_string(),
+            },
+        }));
+        maps
+    }
+
+    /// Reads it from the `ConfigMaps` of the system namespace. None if there is no head.
+    pub fn from_config_maps(maps: &[Value]) -> Result<Option<Self>, StateError> {
+        let by_name = |name: &str| maps.iter().find(|m| object::name(m) == name);
+        let Some(head) = by_name(STATE_NAME) else { return Ok(None) };
+        let field = |name: &str| object::text(head, &format!("/data/{name}"));
+        if field("format") != FORMAT.to_string() {
+            return Err(StateError::Format { found: field("format").to_owned() });
+        }
+        let mut packed = Vec::new();
+        for name in field("parts").split(',').take(PARTS) {
+            let part = by_name(name).ok_or_else(|| damaged(name, "it is missing"))?;
+            let bytes = STANDARD
+                .decode(object::text(part, "/binaryData/part"))
+                .map_err(|e| damaged(name, e.to_string()))?;
+            packed.extend(bytes);
+        }
+        if Digest::of(&packed).to_string() != field("digest") {
+            return Err(damaged(STATE_NAME, "its parts do not have the digest that it names"));
+        }
+        let mut text = Vec::new();
+        GzDecoder::new(packed.as_slice())
+            .take(STATE_BYTES)
+            .read_to_end(&mut text)
+            .map_err(|e| damaged(STATE_NAME, e.to_string()))?;
+        serde_json::from_slice(&text).map(Some).map_err(|e| damaged(STATE_NAME, e.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn state() -> State {
+        State {
+            release: "r".into(),
+            version: "1.0".into(),
+            objects: vec![
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "b"}}),
+            ],
+            lock: Vec::new(),
+            inventory: vec![InventoryEntry {
+                key: ObjectKey::namespaced("", "ConfigMap", "b", "a"),
+                origin: Origin::Created,
+            }],
+            images: Vec::new(),
+            known_images: Vec::new(),
+            prepulled: BTreeMap::from([("uid".into(), vec!["x@sha256:1".into()])]),
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_read_again_and_the_same_state_gives_the_same_bytes() {
+        let maps = state().to_config_maps();
+        assert_eq!(State::from_config_maps(&maps).unwrap().unwrap(), state());
+        assert_eq!(maps, state().to_config_maps());
+        assert_eq!(State::from_config_maps(&[]).unwrap(), None);
+        assert_eq!(state().previous().objects.len(), 1);
+    }
+
+    #[test]
+    fn damage_and_other_formats_are_refused() {
+        let whole = state().to_config_maps();
+        let headless_part = &whole[1..];
+        assert!(matches!(State::from_config_maps(headless_part), Err(StateError::Damaged { .. })));
+        let mut flipped = whole.clone();
+        flipped[0]["binaryData"]["part"] = json!(STANDARD.encode(b"other"));
+        assert!(matches!(State::from_config_maps(&flipped), Err(StateError::Damaged { .. })));
+        let mut newer = whole;
+        newer[1]["data"]["format"] = json!("2");
+        assert_eq!(State::from_config_maps(&newer), Err(StateError::Format { found: "2".into() }));
+    }
+}

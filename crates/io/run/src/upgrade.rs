@@ -1,0 +1,297 @@
+//! The run from beginning to end. Installing is upgrading from nothing: there is no other path.
+
+use std::collections::BTreeSet;
+
+use scantling_api::{ObjectKey, object};
+use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
+use scantling_release::{Release, Wave};
+use serde_json::Value;
+
+use crate::catalogue::catalogue_keys;
+use crate::desired::kinds;
+use crate::environment::Environment;
+use crate::event::{RunEvent, Stage, What};
+use crate::options::Options;
+use crate::prepull::Needs;
+use crate::report::{RunError, RunReport, Stop};
+use crate::session::Session;
+use crate::state::{InventoryEntry, State};
+
+/// Brings a release to a cluster.
+///
+/// # Flow
+/// read → gate → plan → for each wave: prepull (before workloads), write, wait for health; after configuration:
+/// imports and builds → catalogue (claims against contents, prepull, publish) → verify → prune → store.
+///
+/// # Guarantees
+/// - Nothing is written before gate and plan have passed: a refusal means 0 writes.
+/// - A run with nothing to do writes nothing.
+/// - A run that was killed at any point is continued by the next one, with the same end.
+/// - Values of Secrets are in no event, report, plan or journal.
+///
+/// # Errors
+/// [`RunError::Refused`] before, [`RunError::Stopped`] after the first write, each with the report so far.
+pub async fn upgrade(
+    env: &Environment,
+    release: &Release,
+    options: &Options,
+    sink: &mut dyn FnMut(RunEvent),
+) -> Result<RunReport, RunError> {
+    let mut session = Session::new(env, release, options, sink);
+    let done = session.run().await;
+    session.end(done)
+}
+
+/// What [`upgrade`] would do, without doing it: gate and plan.
+///
+/// # Errors
+/// The same refusals as those of [`upgrade`].
+pub async fn preview(
+    env: &Environment,
+    release: &Release,
+    options: &Options,
+    sink: &mut dyn FnMut(RunEvent),
+) -> Result<RunReport, RunError> {
+    let mut session = Session::new(env, release, options, sink);
+    let done = session.prepare().await.map(|_| ());
+    session.end(done)
+}
+
+impl Session<'_> {
+    fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
+        self.report.findings.dedup();
+        let stage = self.stage;
+        let report = Box::new(std::mem::take(&mut self.report));
+        match done {
+            Ok(()) => Ok(*report),
+            Err(stop) if report.writes == 0 => Err(RunError::Refused { why: stop.to_string(), report }),
+            Err(stop) => Err(RunError::Stopped { stage, why: stop.to_string(), report }),
+        }
+    }
+
+    /// Everything before the first write.
+    async fn prepare(&mut self) -> Result<Vec<Step>, Stop> {
+        let kinds = kinds(self.release);
+        self.read_cluster(&kinds).await?;
+        self.check_succession()?;
+        self.gate().await?;
+        self.stage = Stage::Plan;
+        self.make_desired()?;
+        let mut steps = self.decide_all()?;
+        let coming = catalogue_keys(self.release);
+        steps.retain(|s| !coming.contains(&s.key));
+        let plan = self.plan_of(&steps);
+        let counts = plan.counts();
+        self.report.plan = Some(plan);
+        self.tell(What::Planned {
+            create: counts.created,
+            update: counts.updated,
+            adopt: counts.adopted,
+            unchanged: counts.unchanged,
+            prune: counts.pruned,
+        });
+        let conflicts: Vec<Step> = steps.iter().filter(|s| s.outcome == Outcome::Conflict).cloned().collect();
+        if let Some(first) = conflicts.first() {
+            let why = format!(
+                "{} objects have fields that others changed; {}: {}",
+                conflicts.len(),
+                first.key,
+                first.cause
+            );
+            for step in &conflicts {
+                self.conflict(step);
+                self.ended(step, Outcome::Conflict, step.cause.clone());
+            }
+            return Err(self.refuse(why));
+        }
+        let creates = steps.iter().filter(|s| s.outcome == Outcome::Created).map(|s| s.key.clone());
+        self.journal
+            .creates
+            .extend(creates.chain(coming.into_iter().filter(|key| !self.live.contains_key(key))));
+        Ok(steps)
+    }
+
+    async fn run(&mut self) -> Result<(), Stop> {
+        let steps = self.prepare().await?;
+        let (leftovers, wanted): (Vec<Step>, Vec<Step>) =
+            steps.into_iter().partition(|s| !self.desired.iter().any(|d| d.key == s.key));
+        for wave in Wave::ALL {
+            if wave == Wave::Workloads {
+                self.settle_images().await?;
+                self.prepull_workloads(&wanted).await?;
+            }
+            self.apply_wave(wave, &wanted).await?;
+            self.settle_wave(wave).await?;
+        }
+        self.publish_catalogue().await?;
+        self.verify().await?;
+        self.prune(&leftovers).await?;
+        self.store(&leftovers).await?;
+        self.tell(What::Finished { writes: self.report.writes });
+        Ok(())
+    }
+
+    /// A release follows only the releases that it names.
+    fn check_succession(&mut self) -> Result<(), Stop> {
+        let Some(state) = &self.state else { return Ok(()) };
+        if state.release != self.release.name {
+            let why =
+                format!("the cluster has the release {}, which this one does not follow", state.release);
+            return Err(self.refuse(why));
+        }
+        let same = state.version == self.report.version;
+        let named = self.release.follows.iter().any(|v| v.as_str() == state.version);
+        if same || named {
+            return Ok(());
+        }
+        let may: Vec<&str> = self.release.follows.iter().map(scantling_release::Version::as_str).collect();
+        let why = format!(
+            "the cluster has {} {}, and {} follows only {}",
+            state.release,
+            state.version,
+            self.report.version,
+            if may.is_empty() { "nothing".to_owned() } else { may.join(", ") },
+        );
+        Err(self.refuse(why))
+    }
+
+    fn plan_of(&self, steps: &[Step]) -> Plan {
+        let images = self
+            .images
+            .iter()
+            .map(|image| {
+                let pinned = image.pinned().written().to_owned();
+                let used_by =
+                    self.desired.iter().filter(|d| names(&d.value, &pinned)).map(|d| d.key.clone()).collect();
+                PlannedImage {
+                    written: image.reference.written().to_owned(),
+                    pinned: Some(pinned),
+                    size_bytes: image.platforms.iter().map(|p| p.size).max(),
+                    used_by,
+                }
+            })
+            .collect();
+        let needs = self.workload_needs(steps);
+        let borrowed: Vec<(&Value, BTreeSet<String>)> = needs.iter().map(|(s, i)| (s, i.clone())).collect();
+        Plan {
+            release: self.report.release.clone(),
+            version: self.report.version.clone(),
+            from: self.previous.version.clone(),
+            steps: steps.to_vec(),
+            images,
+            nodes: pulls(&self.nodes, &borrowed),
+        }
+    }
+
+    /// The pod specs of workloads that are about to be written, with the images by digest that they name.
+    fn workload_needs(&self, steps: &[Step]) -> Needs {
+        let written: BTreeSet<&ObjectKey> = steps.iter().filter(|s| s.writes()).map(|s| &s.key).collect();
+        self.desired
+            .iter()
+            .filter(|d| d.wave == Wave::Workloads && written.contains(&d.key))
+            .filter_map(|d| {
+                let gvk = object::gvk(&d.value).ok()?;
+                let spec = d.value.pointer(object::pod_spec_pointer(&gvk)?)?.clone();
+                let images: BTreeSet<String> = object::pod_containers(&spec)
+                    .iter()
+                    .filter_map(scantling_api::object::Container::image)
+                    .filter(|image| image.contains('@'))
+                    .map(ToOwned::to_owned)
+                    .collect();
+                Some((spec, images))
+            })
+            .collect()
+    }
+
+    async fn prepull_workloads(&mut self, steps: &[Step]) -> Result<(), Stop> {
+        let needs = self.workload_needs(steps);
+        if needs.iter().all(|(_, images)| images.is_empty()) {
+            return Ok(());
+        }
+        let of_workload = |d: &&Desired| d.wave == Wave::Workloads;
+        let namespace = self
+            .release
+            .namespace
+            .clone()
+            .or_else(|| self.desired.iter().find(of_workload).and_then(|d| d.key.namespace.clone()));
+        match namespace {
+            Some(namespace) => self.prepull(&namespace, &needs).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Stage 9: stores what was done, if it differs from what is stored, and closes the journal.
+    async fn store(&mut self, leftovers: &[Step]) -> Result<(), Stop> {
+        self.stage = Stage::State;
+        let state = self.new_state(leftovers);
+        if self.state.as_ref() != Some(&state) {
+            self.write_state(&state).await?;
+        }
+        self.close_journal().await?;
+        Ok(())
+    }
+
+    fn new_state(&self, leftovers: &[Step]) -> State {
+        let mut inventory: Inventory = self
+            .desired
+            .iter()
+            .map(|d| {
+                let known = self.previous.inventory.get(&d.key).copied();
+                let made =
+                    if self.journal.creates.contains(&d.key) { Origin::Created } else { Origin::Adopted };
+                (d.key.clone(), known.unwrap_or(made))
+            })
+            .collect();
+        // What was kept although the release no longer has it stays known as ours.
+        for step in leftovers.iter().filter(|s| s.outcome == Outcome::KeptByUser) {
+            if let Some(origin) = self.previous.inventory.get(&step.key) {
+                inventory.insert(step.key.clone(), *origin);
+            }
+        }
+        let images: Vec<_> = self
+            .recorded
+            .iter()
+            .filter(|(tag, _)| self.recorded_now.contains(*tag))
+            .map(|(_, i)| i.clone())
+            .collect();
+        let in_use: BTreeSet<String> = self
+            .pins
+            .values()
+            .map(|p| p.written().to_owned())
+            .chain(images.iter().map(|i| i.reference.clone()))
+            .collect();
+        let nodes: BTreeSet<&String> = self.nodes.iter().map(|n| &n.uid).collect();
+        let prepulled = self
+            .prepulled
+            .iter()
+            .filter(|(uid, _)| nodes.contains(uid))
+            .map(|(uid, had)| (uid.clone(), had.intersection(&in_use).cloned().collect::<Vec<_>>()))
+            .filter(|(_, had)| !had.is_empty())
+            .collect();
+        let mut known_images = self.known_images.clone();
+        known_images.sort_by(|a, b| a.identity.digests().cmp(&b.identity.digests()));
+        let mut objects: Vec<(&ObjectKey, Value)> =
+            self.desired.iter().map(|d| (&d.key, without_values(&d.key, &d.value))).collect();
+        objects.sort_by(|a, b| a.0.cmp(b.0));
+        State {
+            release: self.report.release.clone(),
+            version: self.report.version.clone(),
+            objects: objects.into_iter().map(|(_, value)| value).collect(),
+            lock: self.images.clone(),
+            inventory: inventory.into_iter().map(|(key, origin)| InventoryEntry { key, origin }).collect(),
+            images,
+            known_images,
+            prepulled,
+        }
+    }
+}
+
+/// Whether a text stands anywhere in a value as a whole string.
+fn names(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(found) => found == text,
+        Value::Array(items) => items.iter().any(|v| names(v, text)),
+        Value::Object(fields) => fields.values().any(|v| names(v, text)),
+        _ => false,
+    }
+}

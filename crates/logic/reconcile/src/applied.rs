@@ -1,0 +1,113 @@
+//! Has an object been applied as it should be?
+
+use scantling_api::object;
+use scantling_image::Digest;
+use serde_json::{Value, json};
+
+/// Holds the digest of what was applied last. Fields that are no longer wanted are seen by it: they are in the live object, and leaving
+/// them out of a comparison by fields would keep them for ever.
+pub(crate) const APPLIED: &str = "scantling.dev/applied";
+
+/// Writes the digest of an object into it.
+pub(crate) fn sealed(mut object: Value) -> Value {
+    let digest = Digest::of(object.to_string().as_bytes()).to_string();
+    if !object["metadata"]["annotations"].is_object() {
+        object["metadata"]["annotations"] = json!({});
+    }
+    object["metadata"]["annotations"][APPLIED] = json!(digest);
+    object
+}
+
+/// Was this (sealed) object applied, and is it still so?
+pub(crate) fn is_applied(wanted: &Value, live: &Value) -> bool {
+    object::annotation(wanted, APPLIED) == object::annotation(live, APPLIED) && holds(live, wanted)
+}
+
+/// Does the live value have every wanted field? Servers add defaults, drop empty values and write quantities their own way.
+fn holds(live: &Value, wanted: &Value) -> bool {
+    match (live, wanted) {
+        (Value::Object(live), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| match live.get(key) {
+                Some(live) => holds(live, wanted),
+                None => is_empty(wanted),
+            })
+        }
+        (Value::Array(live), Value::Array(wanted)) => {
+            live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| holds(live, wanted))
+        }
+        (Value::String(live), Value::String(wanted)) => {
+            live == wanted
+                || quantity(live).zip(quantity(wanted)).is_some_and(|(live, wanted)| live == wanted)
+        }
+        (live, wanted) => live == wanted,
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.values().all(is_empty),
+    }
+}
+
+/// A resource quantity in thousandths, as far as it fits: `1`, `500m`, `1.5Gi`, `100M`.
+fn quantity(text: &str) -> Option<i128> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, suffix) = text.split_at(end);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || whole.len() > 15 || fraction.len() > 3 {
+        return None;
+    }
+    let thousandths: i128 = format!("{whole}{fraction:0<3}").parse().ok()?;
+    let power = |base: i128, exponent: u32| base.checked_pow(exponent);
+    let scale = match suffix {
+        "m" => return (thousandths % 1000 == 0).then_some(thousandths / 1000),
+        "" => 1,
+        "k" => power(1000, 1)?,
+        "M" => power(1000, 2)?,
+        "G" => power(1000, 3)?,
+        "T" => power(1000, 4)?,
+        "P" => power(1000, 5)?,
+        "Ki" => power(1024, 1)?,
+        "Mi" => power(1024, 2)?,
+        "Gi" => power(1024, 3)?,
+        "Ti" => power(1024, 4)?,
+        "Pi" => power(1024, 5)?,
+        _ => return None,
+    };
+    thousandths.checked_mul(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn servers_write_things_their_own_way() {
+        let wanted =
+            json!({"a": {"cpu": "1000m", "memory": "1Gi"}, "list": [{"x": 1}], "gone": [], "no": false});
+        for (live, same) in [
+            (json!({"a": {"cpu": "1", "memory": "1024Mi", "more": 1}, "list": [{"x": 1, "d": 2}]}), true),
+            (json!({"a": {"cpu": "2", "memory": "1024Mi"}, "list": [{"x": 1}]}), false),
+            (json!({"a": {"cpu": "1", "memory": "1Gi"}, "list": [{"x": 1}, {"x": 2}]}), false),
+            (json!({"a": {"cpu": "1"}, "list": [{"x": 1}]}), false),
+            (json!({"a": {"cpu": "1", "memory": "1Gi"}, "list": [{"x": "1"}]}), false),
+        ] {
+            assert_eq!(holds(&live, &wanted), same, "{live}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_no_longer_wanted_is_seen() {
+        let metadata = json!({"name": "a"});
+        let old = sealed(json!({"metadata": metadata, "spec": {"a": 1, "b": 2}}));
+        let new = sealed(json!({"metadata": metadata, "spec": {"a": 1}}));
+        assert!(is_applied(&old, &old));
+        assert!(!is_applied(&new, &old));
+    }
+}

@@ -1,0 +1,457 @@
+//! Holds the end of a rehearsal against the six promises. The checkers read the sandbox itself, not what a run says of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scantling_api::{ObjectKey, object};
+use scantling_endpoint::{Keyring, Mirrors};
+use scantling_image::{Digest, Reference};
+use scantling_registry_server::RegistryServer;
+use scantling_release::{LiveWhen, Reach};
+use serde_json::Value;
+
+use crate::cluster_view::{self, UPDATE_PENDING};
+use crate::compare::{Comparison, Generated, Objects};
+use crate::images;
+use crate::people::{ModelSeen, NotebookOutcome, NotebookSeen};
+use crate::promises::{Checked, Promise};
+use crate::scenario::ScenarioRelease;
+
+/// Namespaces of the cluster itself.
+const SYSTEM_NAMESPACES: [&str; 4] =
+    ["kube-system", "kube-public", "kube-node-lease", "openshift-image-registry"];
+
+/// What the checkers look at.
+pub(crate) struct Evidence<'a> {
+    /// The release that the cluster is meant to be at.
+    pub release: &'a ScenarioRelease,
+    /// Everything in the cluster at the end.
+    pub objects: &'a Objects,
+    /// Everything in it just before the upgrade; empty for a fresh install.
+    pub before: &'a Objects,
+    /// What registries hold at the end.
+    pub registry: &'a RegistryServer,
+    /// The cluster's mirrors.
+    pub mirrors: &'a Mirrors,
+    /// Objects that people made, and who.
+    pub people: &'a BTreeMap<ObjectKey, String>,
+    /// Notebooks at the end.
+    pub notebooks: &'a [NotebookSeen],
+    /// Models at the end.
+    pub models: &'a [ModelSeen],
+    /// The upgraded cluster held against a fresh one; absent for a fresh install.
+    pub comparison: Option<&'a Comparison>,
+    /// How each object ended, as the one who upgraded says; empty for a script that says nothing of the kind.
+    pub told: &'a BTreeMap<ObjectKey, String>,
+    /// Why the upgrade did not come to its end, if it did not.
+    pub failure: Option<&'a str>,
+}
+
+/// Checks every promise, the six in their order and then the people.
+pub(crate) fn check(evidence: &Evidence<'_>) -> Vec<Checked> {
+    vec![
+        pullable(evidence),
+        pinned(evidence),
+        converged(evidence),
+        truthful(evidence),
+        nothing_lost(evidence),
+        nothing_silent(evidence),
+        people(evidence),
+    ]
+}
+
+fn pullable(evidence: &Evidence<'_>) -> Checked {
+    let release = &evidence.release.release;
+    let (mut broken, mut at_risk) = (Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    for used in &release.references {
+        let (live, how) = match &used.reach {
+            Reach::Applied => (true, String::new()),
+            Reach::Fallback(when) => (
+                when.declared
+                    .as_ref()
+                    .is_some_and(|it| is_live(it, release.namespace.as_deref(), evidence.objects)),
+                format!(", a fallback in {} for when {when}", used.place),
+            ),
+            Reach::Undeclared => {
+                (false, format!(", a fallback in {} that the release doesn't declare", used.place))
+            }
+        };
+        if !seen.insert((used.reference.clone(), live)) {
+            continue;
+        }
+        let Some(why) = why_not_pullable(evidence, &used.reference) else { continue };
+        let text = format!("{}{how}: {why}", used.reference.written());
+        if live { broken.push(text) } else { at_risk.push(format!("{text}; not live on this cluster")) }
+    }
+    for pod in pods(evidence.objects) {
+        let view = cluster_view::pod(pod);
+        if let Some(trouble) =
+            view.trouble.filter(|it| it.starts_with("ImagePull") || it.starts_with("ErrImage"))
+        {
+            broken.push(format!("pod {} can't start: {trouble}", view.name));
+        }
+    }
+    let count = seen.iter().map(|(reference, _)| reference).collect::<BTreeSet<_>>().len();
+    Checked::new(Promise::Pullable, format!("{count} references, fallbacks included"), broken, at_risk)
+}
+
+/// Whether the condition of a fallback holds on the cluster.
+fn is_live(when: &LiveWhen, namespace: Option<&str>, objects: &Objects) -> bool {
+    let namespace = when.namespace.as_deref().or(namespace);
+    let found = objects.iter().find(|(key, _)| {
+        key.kind == when.kind
+            && key.name == when.name
+            && (key.namespace.is_none() || key.namespace.as_deref() == namespace)
+    });
+    match (found, &when.missing_key) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some((_, object)), Some(key)) => object
+            .get("data")
+            .and_then(|data| data.get(key))
+            .and_then(Value::as_str)
+            .is_none_or(str::is_empty),
+    }
+}
+
+/// Why a reference can't be pulled, by what registries hold; absent if it can.
+fn why_not_pullable(evidence: &Evidence<'_>, reference: &Reference) -> Option<String> {
+    let mut answers = Vec::new();
+    for attempt in scantling_endpoint::attempts(reference, evidence.mirrors, &Keyring::default()) {
+        let selector = attempt.selector.to_string();
+        let Some(digest) = evidence.registry.resolve(&attempt.host, &attempt.repository, &selector) else {
+            answers.push(format!("{} does not have it", attempt.host));
+            continue;
+        };
+        match images::read(evidence.registry, &attempt.host, &attempt.repository, &digest) {
+            Some(held) if held.missing.is_empty() => return None,
+            Some(held) => answers.push(format!("{} lacks {}", attempt.host, held.missing.join(", "))),
+            None => answers.push(format!("{} does not have {}", attempt.host, digest.short())),
+        }
+    }
+    Some(answers.join("; "))
+}
+
+fn pinned(evidence: &Evidence<'_>) -> Checked {
+    let (mut broken, mut marked) = (Vec::new(), 0);
+    let mut count = 0;
+    for pod in pods(evidence.objects) {
+        let view = cluster_view::pod(pod);
+        let was_there = object::key(pod)
+            .ok()
+            .and_then(|key| evidence.before.get(&key))
+            .is_some_and(|before| object::uid(before) == object::uid(pod));
+        let running = view.running.as_ref().map_or("nothing yet".to_owned(), Digest::short);
+        for container in object::pod_containers(pod.get("spec").unwrap_or(&Value::Null)) {
+            count += 1;
+            let Some(written) = container.image() else { continue };
+            if Reference::parse(written).is_ok_and(|reference| reference.is_pinned()) {
+                continue;
+            }
+            if was_there && object::annotation(pod, UPDATE_PENDING).is_some() {
+                marked += 1;
+                continue;
+            }
+            broken.push(format!("pod {} names {written}, a tag; it runs {running}", view.name));
+        }
+    }
+    let mut summary = format!("{count} containers");
+    if marked > 0 {
+        summary
+            .push_str(&format!(", {marked} of a notebook from before, marked until its owner restarts it"));
+    }
+    Checked::new(Promise::Pinned, summary, broken, Vec::new())
+}
+
+fn converged(evidence: &Evidence<'_>) -> Checked {
+    let mut broken: Vec<String> =
+        evidence.failure.iter().map(|why| format!("the upgrade did not end: {why}")).collect();
+    for notebook in evidence.notebooks.iter().filter(|notebook| notebook.outcome == NotebookOutcome::Stale) {
+        let short = |digest: &Option<Digest>| digest.as_ref().map_or("nothing".to_owned(), Digest::short);
+        broken.push(format!(
+            "{} starts {} for {}; after a fresh install it starts {}",
+            notebook.node.as_deref().unwrap_or("a node"),
+            short(&notebook.running),
+            notebook.selection,
+            short(&notebook.wanted),
+        ));
+    }
+    let Some(comparison) = evidence.comparison else {
+        return Checked::new(Promise::Converged, "a fresh install".to_owned(), broken, Vec::new());
+    };
+    let users = comparison.differences.iter().filter(|difference| difference.users).count();
+    for difference in comparison.differences.iter().filter(|difference| !difference.users) {
+        let absent = || "absent".to_owned();
+        broken.push(format!(
+            "{}{}: upgraded {}, fresh {} (owner: {})",
+            difference.object,
+            difference.field.as_deref().map(|field| format!(" {field}")).unwrap_or_default(),
+            difference.upgraded.clone().unwrap_or_else(absent),
+            difference.fresh.clone().unwrap_or_else(absent),
+            difference.owner,
+        ));
+    }
+    let summary = match users {
+        0 => {
+            format!("{} objects compared with a fresh install, no difference of a user's", comparison.objects)
+        }
+        1 => format!(
+            "{} objects compared with a fresh install, 1 difference is a user's own",
+            comparison.objects
+        ),
+        n => format!(
+            "{} objects compared with a fresh install, {n} differences are users' own",
+            comparison.objects
+        ),
+    };
+    Checked::new(Promise::Converged, summary, broken, Vec::new())
+}
+
+fn truthful(evidence: &Evidence<'_>) -> Checked {
+    let mut broken = Vec::new();
+    let mut count = 0;
+    for notebook in evidence.notebooks.iter().filter(|notebook| !notebook.since_before_upgrade) {
+        for claim in &notebook.claims {
+            count += 1;
+            if !claim.holds && notebook.running.is_some() {
+                broken.push(format!(
+                    "{}'s {}: the screen says {} {}, the pod has {}",
+                    notebook.person,
+                    notebook.selection,
+                    claim.name,
+                    claim.screen,
+                    claim.runs.as_deref().unwrap_or("none"),
+                ));
+            }
+        }
+    }
+    Checked::new(
+        Promise::Truthful,
+        format!("{count} claims held against the bytes of what runs"),
+        broken,
+        Vec::new(),
+    )
+}
+
+fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
+    let mut broken = Vec::new();
+    let (mut objects, mut pods_kept) = (0, 0);
+    for (key, person) in evidence.people {
+        let Some(before) = evidence.before.get(key) else { continue };
+        if key.kind == "Pod" || is_passing(key) {
+            continue;
+        }
+        objects += 1;
+        match evidence.objects.get(key) {
+            None => broken.push(format!("{key}, made by {person}, is gone")),
+            Some(after) => {
+                for part in ["data", "spec", "stringData"] {
+                    let Some(wanted) = before.get(part) else { continue };
+                    if let Some(field) =
+                        missing(wanted, after.get(part).unwrap_or(&Value::Null), format!(".{part}"))
+                    {
+                        broken.push(format!("{key}, made by {person}: {field} is not as it was"));
+                    }
+                }
+            }
+        }
+    }
+    for notebook in evidence.notebooks.iter().filter(|notebook| notebook.since_before_upgrade) {
+        let state = |objects: &Objects| {
+            let pod = pods(objects).find(|pod| cluster_view::pod(pod).name == notebook.pod)?;
+            let restarts = pod.pointer("/status/containerStatuses/0/restartCount").and_then(Value::as_u64);
+            Some((object::uid(pod).to_owned(), restarts))
+        };
+        pods_kept += 1;
+        if state(evidence.before) != state(evidence.objects) {
+            broken.push(format!("{}'s notebook was restarted", notebook.person));
+        }
+    }
+    let mut secrets = 0;
+    for generated in generated_values(evidence.release) {
+        let value = |objects: &Objects| {
+            objects.get(&generated.key)?.get("data")?.get(&generated.data_key)?.as_str().map(str::to_owned)
+        };
+        secrets += 1;
+        if let Some(before) = value(evidence.before) {
+            if value(evidence.objects) != Some(before) {
+                broken.push(format!(
+                    "{} {}: the generated value was replaced",
+                    generated.key, generated.data_key
+                ));
+            }
+        }
+    }
+    broken.extend(disagreeing_secrets(evidence));
+    let summary = format!(
+        "{objects} objects of people, {pods_kept} running notebooks, {secrets} generated secret values"
+    );
+    Checked::new(Promise::NothingLost, summary, broken, Vec::new())
+}
+
+fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
+    let mut broken = Vec::new();
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let release = &evidence.release.release;
+    let generated: BTreeSet<Generated> = generated_values(evidence.release).collect();
+    for declared in &release.objects {
+        let told = evidence.told.get(&declared.key);
+        if let Some(outcome) = told {
+            *counts.entry(outcome).or_default() += 1;
+        }
+        let wrong = match evidence.objects.get(&declared.key) {
+            None => Some("is not there".to_owned()),
+            Some(live) => not_as_declared(&declared.key, &declared.value, live, &generated)
+                .map(|field| format!("{field} is not as the release declares it")),
+        };
+        let excused =
+            told.is_some_and(|outcome| matches!(outcome.as_str(), "kept by user" | "conflict" | "failed"));
+        match wrong {
+            Some(what) if !excused && evidence.failure.is_none() => {
+                broken.push(format!("{} {what}, and nothing said so", declared.key));
+            }
+            _ if !evidence.told.is_empty() && told.is_none() => {
+                broken.push(format!("{} has no outcome", declared.key))
+            }
+            _ => {}
+        }
+    }
+    let objects = release.objects.len();
+    let summary = if counts.is_empty() {
+        format!("{objects} objects of the release looked at; the script gives no outcomes")
+    } else {
+        let each: Vec<String> = counts.iter().map(|(outcome, count)| format!("{count} {outcome}")).collect();
+        format!("{objects} objects of the release: {}", each.join(", "))
+    };
+    Checked::new(Promise::NothingSilent, summary, broken, Vec::new())
+}
+
+fn people(evidence: &Evidence<'_>) -> Checked {
+    let mut broken = Vec::new();
+    for notebook in evidence.notebooks.iter().filter(|notebook| !notebook.outcome.is_fine()) {
+        let what = match notebook.outcome {
+            NotebookOutcome::Stale => "runs another image than the screen promised",
+            NotebookOutcome::KeptUnmarked => "is outdated, and nothing tells so",
+            _ => "does not run",
+        };
+        broken.push(format!("{}'s {} {what}", notebook.person, notebook.selection));
+    }
+    for model in evidence.models.iter().filter(|model| !model.serves) {
+        broken.push(format!(
+            "{}'s model {} can't answer: {}",
+            model.person,
+            model.model,
+            model.trouble.as_deref().unwrap_or("it has no pod")
+        ));
+    }
+    let summary = format!("{} notebooks, {} models", evidence.notebooks.len(), evidence.models.len());
+    Checked::new(Promise::People, summary, broken, Vec::new())
+}
+
+/// The generated values that a release declares.
+pub(crate) fn generated_values(release: &ScenarioRelease) -> impl Iterator<Item = Generated> {
+    let namespace = release.release.namespace.clone();
+    release.release.generated.iter().filter_map(move |generated| {
+        let namespace = generated.namespace.clone().or_else(|| namespace.clone())?;
+        Some(Generated {
+            key: ObjectKey::namespaced("", "Secret", namespace, generated.name.clone()),
+            data_key: generated.key.clone(),
+        })
+    })
+}
+
+fn disagreeing_secrets(evidence: &Evidence<'_>) -> Vec<String> {
+    use base64::Engine as _;
+    let release = &evidence.release.release;
+    let decoded = |name: &str, key: &str, pointer: Option<&str>| {
+        let namespace = release.namespace.as_deref()?;
+        let secret = evidence.objects.get(&ObjectKey::namespaced("", "Secret", namespace, name))?;
+        let bytes =
+            base64::engine::general_purpose::STANDARD.decode(secret.get("data")?.get(key)?.as_str()?).ok()?;
+        let text = String::from_utf8(bytes).ok()?;
+        match pointer {
+            None => Some(text),
+            Some(pointer) => {
+                let json: Value = serde_json::from_str(&text).ok()?;
+                json.pointer(pointer)?.as_str().map(str::to_owned)
+            }
+        }
+    };
+    release
+        .generated
+        .iter()
+        .filter_map(|generated| {
+            let (name, key) = generated.same_as.as_deref()?.split_once('/')?;
+            let one = decoded(&generated.name, &generated.key, generated.json_pointer.as_deref());
+            (one.is_none() || one != decoded(name, key, None))
+                .then(|| format!("Secrets {} and {name} do not hold the same password", generated.name))
+        })
+        .collect()
+}
+
+/// The first field of a declared object that the live one does not have as declared.
+fn not_as_declared(
+    key: &ObjectKey,
+    declared: &Value,
+    live: &Value,
+    generated: &BTreeSet<Generated>,
+) -> Option<String> {
+    use base64::Engine as _;
+    let mut declared = declared.clone();
+    let map = declared.as_object_mut()?;
+    map.remove("status");
+    if let Some(Value::Object(texts)) = map.remove("stringData") {
+        let data = map.entry("data").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        for (name, text) in texts {
+            let encoded = base64::engine::general_purpose::STANDARD.encode(text.as_str().unwrap_or_default());
+            data.as_object_mut()?.insert(name, Value::String(encoded));
+        }
+    }
+    if let Some(data) = map.get_mut("data").and_then(Value::as_object_mut) {
+        data.retain(|name, _| !generated.contains(&Generated { key: key.clone(), data_key: name.clone() }));
+    }
+    missing(&declared, live, String::new())
+}
+
+/// The first part of `wanted` that `live` does not have; a live object may have more.
+fn missing(wanted: &Value, live: &Value, path: String) -> Option<String> {
+    match (wanted, live) {
+        (Value::Object(wanted), Value::Object(live)) => wanted.iter().find_map(|(key, value)| {
+            let path = if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                format!("{path}.{key}")
+            } else {
+                format!("{path}[\"{key}\"]")
+            };
+            match live.get(key) {
+                Some(live) => missing(value, live, path),
+                // What is empty is as good as absent: servers drop it.
+                None if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) => None,
+                None => Some(path),
+            }
+        }),
+        (Value::Array(wanted), Value::Array(live)) => {
+            if wanted.len() > live.len() {
+                return Some(path);
+            }
+            wanted
+                .iter()
+                .zip(live)
+                .enumerate()
+                .find_map(|(index, (value, live))| missing(value, live, format!("{path}[{index}]")))
+        }
+        (wanted, live) => (wanted != live).then_some(path),
+    }
+}
+
+fn is_passing(key: &ObjectKey) -> bool {
+    matches!(key.kind.as_str(), "Event" | "ReplicaSet" | "Lease")
+}
+
+fn pods(objects: &Objects) -> impl Iterator<Item = &Value> {
+    objects
+        .iter()
+        .filter(|(key, _)| key.kind == "Pod" && key.group.is_empty())
+        .filter(|(key, _)| !key.namespace.as_deref().is_some_and(|name| SYSTEM_NAMESPACES.contains(&name)))
+        .filter(|(_, pod)| !matches!(object::text(pod, "/status/phase"), "Succeeded" | "Failed"))
+        .map(|(_, pod)| pod)
+}
