@@ -133,7 +133,8 @@ fn is_prefix(claimed: &str, found: &str) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Component {
     Text(String),
-    Number(String),
+    /// Without leading zeros; the number of digits comes first, so that the order is that of numbers of any size.
+    Number(usize, String),
 }
 
 /// Cuts a version at its separators and where digits meet letters ("1rc2" is three parts); the separators do not matter.
@@ -153,7 +154,7 @@ fn components(version: &str) -> Vec<Component> {
             rest = behind;
             parts.push(if numeric {
                 let digits = part.trim_start_matches('0');
-                Component::Number(if digits.is_empty() { "0".to_owned() } else { digits.to_owned() })
+                Component::Number(digits.len(), digits.to_owned())
             } else {
                 Component::Text(part.to_owned())
             });

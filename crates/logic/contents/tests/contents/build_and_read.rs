@@ -1,5 +1,4 @@
 //! Images built from descriptions and read back.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::collections::{BTreeMap, BTreeSet};
 
