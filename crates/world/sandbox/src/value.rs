@@ -42,7 +42,7 @@ pub(crate) fn object_mut<'a>(value: &'a mut Value, keys: &[&str]) -> &'a mut Map
 }
 
 /// The object at one place of a list, made when something else stands there; the list is long enough.
-pub(crate) fn object_mut_at<'a>(list: &'a mut Value, place: usize) -> &'a mut Map<String, Value> {
+pub(crate) fn object_mut_at(list: &mut Value, place: usize) -> &mut Map<String, Value> {
     if list.as_array().is_none_or(|items| items.len() <= place) {
         return as_object(list);
     }

@@ -194,19 +194,14 @@ impl World {
         let writes =
             !matches!(*request.method(), http::Method::GET | http::Method::HEAD | http::Method::OPTIONS);
         let fault = self.faults.before(&client, writes, &mut self.ids);
-        let reply = match fault {
-            Some(response) if !crate::faults::after_write(&response) => Reply::Once(response),
-            fault => {
-                let reply = match crate::openshift::requests::answer(self, request) {
-                    Some(response) => Reply::Once(response),
-                    None => {
-                        let now = self.date(self.now);
-                        self.api.handle(request, &mut Moment { now, ids: &mut self.ids })
-                    }
-                };
+        let refused = fault.as_ref().is_some_and(|response| !crate::faults::after_write(response));
+        let reply = match (fault, refused) {
+            (Some(response), true) => Reply::Once(response),
+            (fault, _) => {
+                let reply = self.answer(request);
                 self.notice_changes();
                 match (fault, reply) {
-                    (Some(dropped), Reply::Once(_)) => Reply::Once(dropped),
+                    (Some(lost), Reply::Once(_)) => Reply::Once(lost),
                     (_, reply) => reply,
                 }
             }
@@ -222,6 +217,14 @@ impl World {
             }
         }
         reply
+    }
+
+    fn answer(&mut self, request: &http::Request<Bytes>) -> Reply {
+        if let Some(response) = crate::openshift::requests::answer(self, request) {
+            return Reply::Once(response);
+        }
+        let now = self.date(self.now);
+        self.api.handle(request, &mut Moment { now, ids: &mut self.ids })
     }
 
     /// What a watch has to say since it was last asked.

@@ -210,13 +210,13 @@ fn status(
     let figures = (updated, ready, available, all);
     let moved = progress_before.figures != Some(figures);
     let deadline = int(deployment, "/spec/progressDeadlineSeconds").unwrap_or(DEFAULT_DEADLINE_SECONDS);
-    let waited = progress_before
+    let silent = progress_before
         .since
         .and_then(|since| since.parse::<jiff::Timestamp>().ok())
         .map_or(0, |since| world.timestamp().as_second() - since.as_second());
-    let late = !complete && !moved && progress_before.since.is_some() && waited >= deadline;
+    let late = !complete && !moved && progress_before.since.is_some() && silent >= deadline;
     if !complete && !late && deadline < i64::from(i32::MAX) {
-        let left = u64::try_from((deadline - if moved { 0 } else { waited }).max(1)).unwrap_or(1);
+        let left = u64::try_from((deadline - if moved { 0 } else { silent }).max(1)).unwrap_or(1);
         let at = world.now().plus_millis(left.saturating_mul(1000));
         world.wake(Controller::Deployment, key, at);
     }

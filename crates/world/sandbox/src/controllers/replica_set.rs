@@ -23,22 +23,18 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
             for _ in 0..(wanted - owned.len()).min(BURST) {
                 let mut pod = pods::from_template(&set_object, &[]);
                 set(&mut pod, &["metadata"], "generateName", json!(format!("{}-", key.name)));
-                match pods::create(world, ACTOR, &set_object, pod) {
-                    Ok(pod) => {
-                        if let Ok(pod_key) = scantling_api::object::key(&pod) {
-                            owned.push((pod_key, pod));
-                        }
-                    }
-                    Err(_) => {
-                        let at = world.now().plus_millis(10_000);
-                        world.wake(Controller::ReplicaSet, key, at);
-                        break;
-                    }
+                let Ok(pod) = pods::create(world, ACTOR, &set_object, pod) else {
+                    let at = world.now().plus_millis(10_000);
+                    world.wake(Controller::ReplicaSet, key, at);
+                    break;
+                };
+                if let Ok(pod_key) = scantling_api::object::key(&pod) {
+                    owned.push((pod_key, pod));
                 }
             }
         } else if owned.len() > wanted {
             // What runs least goes first: without a node, not ready, then the youngest.
-            owned.sort_by(|(_, a), (_, b)| rank(a).cmp(&rank(b)));
+            owned.sort_by_key(|(_, pod)| rank(pod));
             let surplus = (owned.len() - wanted).min(BURST);
             for (pod_key, _) in owned.drain(..surplus).collect::<Vec<_>>() {
                 pods::delete(world, ACTOR, &set_object, &pod_key);

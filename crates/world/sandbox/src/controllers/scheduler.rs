@@ -67,14 +67,13 @@ fn choose(world: &World, pod: &Value) -> Result<String, String> {
     for (node_key, node) in &nodes {
         let (taken, count) = used.get(&node_key.name).cloned().unwrap_or_default();
         let found = scheduler_fit::placement(pod, node).or_else(|| wanted.shortage(&taken, node));
-        match found {
-            Some(reason) => *reasons.entry(reason).or_default() += 1,
-            None => {
-                let candidate = (count, node_key.name.clone());
-                if best.as_ref().is_none_or(|best| candidate < *best) {
-                    best = Some(candidate);
-                }
-            }
+        if let Some(reason) = found {
+            *reasons.entry(reason).or_default() += 1;
+            continue;
+        }
+        let candidate = (count, node_key.name.clone());
+        if best.as_ref().is_none_or(|best| candidate < *best) {
+            best = Some(candidate);
         }
     }
     if let Some((_, node)) = best {
@@ -98,7 +97,15 @@ fn choose(world: &World, pod: &Value) -> Result<String, String> {
 fn bind(world: &mut World, key: &ObjectKey, pod: &Value, node: &str) {
     world.unschedulable.remove(key);
     condition(world, key, "True", "", "");
-    world.change(ACTOR, key, |object| set(object, &["spec"], "nodeName", json!(node)));
+    let images = crate::openshift::lookup::local_images(world, pod);
+    world.change(ACTOR, key, |object| {
+        set(object, &["spec"], "nodeName", json!(node));
+        for (pointer, image) in images {
+            if let Some(field) = object.pointer_mut(&pointer) {
+                *field = json!(image);
+            }
+        }
+    });
     let message = format!(
         "Successfully assigned {}/{} to {node}",
         key.namespace.as_deref().unwrap_or_default(),

@@ -133,8 +133,8 @@ impl Resources {
                 .and_then(|allocatable| allocatable.get(resource))
                 .and_then(quantity)
                 .unwrap_or(0);
-            let taken = taken.0.get(resource).copied().unwrap_or(0);
-            if taken.saturating_add(*wanted) > all {
+            let used = taken.0.get(resource).copied().unwrap_or(0);
+            if used.saturating_add(*wanted) > all {
                 return Some(if resource == "pods" {
                     "Too many pods".to_owned()
                 } else {
@@ -224,27 +224,28 @@ mod tests {
             "metadata": {"name": "a", "labels": {"zone": "1"}},
             "spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
         });
-        let tolerates = json!([{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]);
+        let tolerations =
+            json!([{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]);
         let affinity = |values: Value| {
             json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
                 [{"matchExpressions": [{"key": "zone", "operator": "In", "values": values}]}]}}})
         };
         for (spec, reason) in [
             (json!({}), Some("node(s) had untolerated taint {gpu: yes}")),
-            (json!({"tolerations": tolerates}), None),
+            (json!({"tolerations": tolerations}), None),
             (json!({"tolerations": [{"operator": "Exists"}]}), None),
             (
-                json!({"tolerations": tolerates, "nodeSelector": {"zone": "2"}}),
+                json!({"tolerations": tolerations, "nodeSelector": {"zone": "2"}}),
                 Some("node(s) didn't match Pod's node affinity/selector"),
             ),
-            (json!({"tolerations": tolerates, "nodeSelector": {"zone": "1"}}), None),
-            (json!({"tolerations": tolerates, "affinity": affinity(json!(["1", "2"]))}), None),
+            (json!({"tolerations": tolerations, "nodeSelector": {"zone": "1"}}), None),
+            (json!({"tolerations": tolerations, "affinity": affinity(json!(["1", "2"]))}), None),
             (
-                json!({"tolerations": tolerates, "affinity": affinity(json!(["3"]))}),
+                json!({"tolerations": tolerations, "affinity": affinity(json!(["3"]))}),
                 Some("node(s) didn't match Pod's node affinity/selector"),
             ),
             (
-                json!({"tolerations": tolerates, "nodeName": "b"}),
+                json!({"tolerations": tolerations, "nodeName": "b"}),
                 Some("node(s) didn't match the requested node name"),
             ),
         ] {
@@ -263,7 +264,7 @@ mod tests {
                 "initContainers": [{"resources": {"requests": {"cpu": init}}}],
             }})
         };
-        let none = Resources::default();
+        let empty = Resources::default();
         for (cpu, init, reason) in [
             ("1", "2", None),
             ("2", "1", None),
@@ -271,7 +272,7 @@ mod tests {
             ("1", "3", Some("Insufficient cpu")),
         ] {
             let wanted = Resources::of_pod(&pod(cpu, init));
-            assert_eq!(wanted.shortage(&none, &node).as_deref(), reason, "{cpu} {init}");
+            assert_eq!(wanted.shortage(&empty, &node).as_deref(), reason, "{cpu} {init}");
         }
         let mut taken = Resources::of_pod(&pod("1500m", "1m"));
         assert!(Resources::of_pod(&pod("1", "1m")).shortage(&taken, &node).is_some());

@@ -128,7 +128,7 @@ impl World {
             match pull.step(&mut self.registry, &node.images, node.config.disk_bytes, 0) {
                 Progress::Again(_) => {}
                 Progress::Done(arrival, bytes) => {
-                    puller::arrive(self, &mut node, &arrival, bytes, None, None);
+                    puller::arrive(self, &mut node, &arrival, bytes, None, puller::By::Other);
                     result = Ok(());
                     break;
                 }

@@ -21,7 +21,7 @@ pub(crate) fn pull_failure(flavour: Flavour, reference: &Reference, error: &Pull
 fn containerd(reference: &Reference, error: &PullError) -> String {
     let name = store_name(reference);
     let (code, detail) = match (&error.step, &error.cause) {
-        (Step::Resolve, Cause::Fetch(FetchError::NoPlatform)) => {
+        (_, Cause::Fetch(FetchError::NoPlatform)) => {
             ("NotFound", "no match for platform in manifest: not found".to_owned())
         }
         (Step::Resolve, Cause::Fetch(FetchError::NotFound { .. })) => {
@@ -47,9 +47,6 @@ fn containerd(reference: &Reference, error: &PullError) -> String {
             "NotFound",
             format!("failed to copy: httpReadSeeker: failed open: content at {what} not found: not found"),
         ),
-        (Step::Copy(_), Cause::Fetch(FetchError::NoPlatform)) => {
-            ("NotFound", "no match for platform in manifest: not found".to_owned())
-        }
         (Step::Copy(digest), Cause::Fetch(cause @ FetchError::Mismatch { .. })) => {
             ("FailedPrecondition", format!("failed commit on ref \"layer-{digest}\": {cause}"))
         }

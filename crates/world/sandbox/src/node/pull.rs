@@ -29,11 +29,11 @@ pub(crate) struct Source {
 #[derive(Debug, Clone)]
 enum Stage {
     Resolve,
-    Config { root: Digest, manifest: Manifest, config: Descriptor, layers: Vec<Descriptor> },
+    Config(Box<Partial>),
     Layers { partial: Box<Partial>, next: usize },
 }
 
-/// Everything but the layers' bytes.
+/// Everything but the layers' bytes; the description comes with the config.
 #[derive(Debug, Clone)]
 struct Partial {
     root: Digest,
@@ -129,7 +129,7 @@ impl Pull {
     ) -> Progress {
         let step = match &self.stage {
             Stage::Resolve => Step::Resolve,
-            Stage::Config { config, .. } => Step::Copy(config.digest.clone()),
+            Stage::Config(partial) => Step::Copy(partial.config.digest.clone()),
             Stage::Layers { partial, next } => Step::Copy(
                 partial.layers.get(*next).map_or_else(|| partial.root.clone(), |layer| layer.digest.clone()),
             ),
@@ -186,16 +186,18 @@ impl Pull {
                     found
                 };
                 let (config, layers) = manifest.parts().map_err(Cause::Fetch)?;
-                self.stage = Stage::Config { root, manifest, config, layers };
+                let description = serde_json::Value::Null;
+                self.stage = Stage::Config(Box::new(Partial { root, manifest, config, description, layers }));
                 Ok(Advance::Wait(size))
             }
-            Stage::Config { root, manifest, config, layers } => {
-                let bytes = session.blob(registry, &config.digest).map_err(Cause::Fetch)?;
+            Stage::Config(mut partial) => {
+                let digest = partial.config.digest.clone();
+                let bytes = session.blob(registry, &digest).map_err(Cause::Fetch)?;
                 let description: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| {
-                    Cause::Fetch(FetchError::Malformed { what: format!("config {}: {error}", config.digest) })
+                    Cause::Fetch(FetchError::Malformed { what: format!("config {digest}: {error}") })
                 })?;
                 self.check_platform(&description).map_err(Cause::Fetch)?;
-                let partial = Box::new(Partial { root, manifest, config, description, layers });
+                partial.description = description;
                 self.stage = Stage::Layers { partial, next: 0 };
                 Ok(Advance::Wait(bytes.len() as u64))
             }

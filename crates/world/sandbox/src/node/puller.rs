@@ -16,6 +16,15 @@ use crate::world::{Flavour, World};
 /// Most downloads of one node at once, on OpenShift.
 const MAX_PARALLEL: usize = 16;
 
+/// Who pulled an image.
+#[derive(Debug, Clone)]
+pub(crate) enum By {
+    /// The kubelet for a pod, with a pod's credential (its hash) or without any.
+    Kubelet(Option<Digest>),
+    /// Someone beside the kubelet, which has no record of it.
+    Other,
+}
+
 /// Makes the requests that are due on one node.
 pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
     let Some(mut node) = world.nodes.remove(&key.name) else { return };
@@ -74,9 +83,9 @@ fn request(world: &mut World, node: &mut Node, key: &DownloadKey) {
         Progress::Done(arrival, bytes) => {
             let asked = now.millis_since(download.asked);
             let pulled = now.millis_since(download.started.unwrap_or(download.asked));
-            let record = Some(download.pull.pods_login().map(super::credentials::hash));
+            let by = By::Kubelet(download.pull.pods_login().map(super::credentials::hash));
             let config = arrival.config.clone();
-            arrive(world, node, &arrival, bytes, Some(key.pod.clone()), record);
+            arrive(world, node, &arrival, bytes, Some(key.pod.clone()), by);
             let size = node.images.get(&config).map_or(0, |image| image.size);
             Downloaded::Image { config, asked, pulled, size }
         }
@@ -90,14 +99,14 @@ fn request(world: &mut World, node: &mut Node, key: &DownloadKey) {
     world.wake(Controller::Kubelet, &key.pod, now);
 }
 
-/// Takes an image in. `record`: the kubelet pulled it, with the hash of a pod's credential or without.
+/// Takes an image in.
 pub(crate) fn arrive(
     world: &mut World,
     node: &mut Node,
     arrival: &Arrival,
     bytes: u64,
     pod: Option<ObjectKey>,
-    record: Option<Option<Digest>>,
+    by: By,
 ) {
     let now = world.now();
     let actor = kubelet::actor(node);
@@ -112,7 +121,7 @@ pub(crate) fn arrive(
         let what = What::TagMoved { name, from: before.to_string(), to: arrival.config.to_string() };
         world.note(&actor, what, pod);
     }
-    if let Some(credential) = record
+    if let By::Kubelet(credential) = by
         && let Some(image) = node.images.get_mut(&arrival.config)
     {
         let record = image.record.get_or_insert_with(PullRecord::default);

@@ -143,7 +143,7 @@ impl ImageStore {
         image.manifests.insert(arrival.manifest.clone());
         let by_digest = format!("{}@{}", arrival.reference.name(), arrival.root);
         image.digests.insert(by_digest.clone());
-        self.point(by_digest, &config);
+        self.point(&by_digest, &config);
         if arrival.reference.digest().is_some() {
             return None;
         }
@@ -151,15 +151,15 @@ impl ImageStore {
         if let Some(image) = self.images.get_mut(&config) {
             image.tags.insert(by_tag.clone());
         }
-        self.point(by_tag.clone(), &config).map(|before| (by_tag, before))
+        self.point(&by_tag, &config).map(|before| (by_tag, before))
     }
 
     /// Lets a name point to an image; gives the one it pointed to before, if that was another.
-    fn point(&mut self, name: String, config: &Digest) -> Option<Digest> {
-        let before = self.names.insert(name.clone(), config.clone()).filter(|before| before != config)?;
+    fn point(&mut self, name: &str, config: &Digest) -> Option<Digest> {
+        let before = self.names.insert(name.to_owned(), config.clone()).filter(|before| before != config)?;
         if let Some(old) = self.images.get_mut(&before) {
-            old.tags.remove(&name);
-            old.digests.remove(&name);
+            old.tags.remove(name);
+            old.digests.remove(name);
         }
         Some(before)
     }

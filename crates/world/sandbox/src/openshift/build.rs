@@ -195,8 +195,8 @@ fn end(world: &mut World, key: &ObjectKey, to: &'static str, reason: &'static st
         set(object, &["status"], "message", json!(message));
     });
     world.openshift.due.remove(key);
-    let word = if to == "Failed" { "failed" } else { "cancelled" };
-    world.note(ACTOR, What::Build { phase: word, detail: message.to_owned() }, Some(key.clone()));
+    let outcome = if to == "Failed" { "failed" } else { "cancelled" };
+    world.note(ACTOR, What::Build { phase: outcome, detail: message.to_owned() }, Some(key.clone()));
     if let Some(build) = world.object(key).cloned() {
         wake_siblings(world, &build);
     }

@@ -52,13 +52,13 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
             "message": "Image change",
             "imageChangeBuild": {"imageID": reference, "fromRef": from},
         });
-        if instantiate(world, key, &config, Some((place, &reference)), cause).is_some() {
+        if instantiate(world, key, &config, Some((place, &reference)), &cause).is_some() {
             // The trigger has fired; the next change of the configuration itself is looked at in a new round.
             world.wake_soon(Controller::BuildConfig, key);
         }
     } else if by_config {
         let cause = json!({"message": "Build configuration change"});
-        instantiate(world, key, &config, None, cause);
+        instantiate(world, key, &config, None, &cause);
     }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn instantiate(
     key: &ObjectKey,
     config: &Value,
     trigger: Option<(usize, &str)>,
-    cause: Value,
+    cause: &Value,
 ) -> Option<Value> {
     let base = strategy_from(config).cloned();
     let resolved = base.as_ref().map(|from| resolve(world, config, from));

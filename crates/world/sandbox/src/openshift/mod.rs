@@ -7,6 +7,7 @@ pub(crate) mod build;
 pub(crate) mod build_config;
 pub(crate) mod image_stream;
 pub(crate) mod import;
+pub(crate) mod lookup;
 pub(crate) mod requests;
 pub(crate) mod route;
 pub(crate) mod stream_tag;

@@ -44,7 +44,7 @@ fn instantiate(world: &mut World, namespace: &str, name: &str) -> Response<Bytes
         );
     };
     let cause = json!({"message": "Manually triggered"});
-    match build_config::instantiate(world, &key, &config, None, cause) {
+    match build_config::instantiate(world, &key, &config, None, &cause) {
         Some(build) => respond(StatusCode::CREATED, &build),
         None => failure(
             StatusCode::UNPROCESSABLE_ENTITY,

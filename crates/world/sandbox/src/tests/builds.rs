@@ -58,10 +58,10 @@ fn build_config(name: &str, source: (&str, &str), strategy: &str, from: &str, to
 fn apply(world: &mut World, minimal: &str, tensorflow: &str) {
     world.put(stream(
         "cuda",
-        json!([{"name": "latest", "from": {"kind": "DockerImage", "name": format!("{R}/cuda:11")}}]),
+        &json!([{"name": "latest", "from": {"kind": "DockerImage", "name": format!("{R}/cuda:11")}}]),
     ));
     for (name, tag) in [("base", "latest"), ("minimal", "py"), ("tensorflow", "py")] {
-        world.put(stream(name, json!([{"name": tag, "referencePolicy": {"type": "Local"}}])));
+        world.put(stream(name, &json!([{"name": tag, "referencePolicy": {"type": "Local"}}])));
     }
     world.put(build_config("base", ("base", "nb-2"), "dockerStrategy", "cuda:latest", "base:latest"));
     world.put(build_config("minimal", ("minimal", minimal), "dockerStrategy", "base:latest", "minimal:py"));
@@ -112,10 +112,10 @@ fn a_chain_of_builds_fills_its_streams_one_after_the_other() {
     );
     let built = digest(&world, "tensorflow").unwrap();
     let key = ObjectKey::namespaced(BUILD, "Build", "default", "tensorflow-1");
-    let build = world.object(&key).unwrap();
-    assert_eq!(text(build, "/status/output/to/imageDigest"), Some(built.as_str()));
+    let last = world.object(&key).unwrap();
+    assert_eq!(text(last, "/status/output/to/imageDigest"), Some(built.as_str()));
     assert!(
-        text(build, "/spec/strategy/sourceStrategy/from/name").unwrap().contains("/default/minimal@sha256:")
+        text(last, "/spec/strategy/sourceStrategy/from/name").unwrap().contains("/default/minimal@sha256:")
     );
     // Layers of the whole chain are in it.
     let root = scantling_image::Digest::parse(&built).unwrap();
@@ -173,9 +173,9 @@ fn a_stream_deleted_under_a_running_build_fails_the_push() {
     world.delete_as_user(&ObjectKey::namespaced(IMAGE, "ImageStream", "default", "base"));
     world.pass(600);
     let build = ObjectKey::namespaced(BUILD, "Build", "default", "base-1");
-    let build = world.object(&build).unwrap();
-    assert_eq!(text(build, "/status/phase"), Some("Failed"), "{}", world.story());
-    assert_eq!(text(build, "/status/reason"), Some("PushImageToRegistryFailed"));
+    let found = world.object(&build).unwrap();
+    assert_eq!(text(found, "/status/phase"), Some("Failed"), "{}", world.story());
+    assert_eq!(text(found, "/status/reason"), Some("PushImageToRegistryFailed"));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod builds;
 mod determinism;
 mod lifecycle;
+mod model;
 mod pulls;
 mod rollouts;
 mod stale_tag;

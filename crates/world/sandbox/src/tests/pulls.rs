@@ -1,7 +1,8 @@
 //! Pulls that fail, wait, are refused, or go another way.
 
+use base64::Engine as _;
 use scantling_image::Platform;
-use scantling_registry_server::{Access, Account, Effect, Fault, RegistryServer, Requests, Rights};
+use scantling_registry_server::{Access, Account, Effect, Fault, RegistryServer, Requests, Rights, Subject};
 use serde_json::json;
 
 use super::{R, described, field, image, pod, pod_key, push, seconds, world_of};
@@ -114,7 +115,6 @@ fn failures_have_the_runtimes_words() {
         after: 0,
         times: None,
     };
-    use scantling_registry_server::Subject;
     for (written, fault, contains) in [
         (format!("{R}/arm:1"), None, "no match for platform in manifest: not found"),
         ("nowhere.example/app:1".to_owned(), None, "dial tcp: lookup nowhere.example: no such host"),
@@ -215,7 +215,6 @@ fn a_full_disk_fails_the_pull_and_unused_images_are_collected() {
 
 fn secret(name: &str, user: &str, password: &str) -> serde_json::Value {
     let config = json!({"auths": {R: {"username": user, "password": password}}}).to_string();
-    use base64::Engine as _;
     let data = base64::engine::general_purpose::STANDARD.encode(config);
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/dockerconfigjson",

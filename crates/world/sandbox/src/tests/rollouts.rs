@@ -28,7 +28,7 @@ fn template(tag: &str) -> Value {
     })
 }
 
-fn workload(kind: &str, spec: Value) -> Value {
+fn workload(kind: &str, spec: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "apps/v1", "kind": kind,
         "metadata": {"name": "d", "namespace": "default"},
@@ -68,7 +68,7 @@ fn a_rolling_update_keeps_its_pods_available() {
     let mut world = world(2);
     world.put(workload(
         "Deployment",
-        json!({"replicas": 4, "strategy": {"type": "RollingUpdate",
+        &json!({"replicas": 4, "strategy": {"type": "RollingUpdate",
         "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}}}),
     ));
     world.pass(20);
@@ -117,7 +117,7 @@ fn a_rollout_that_never_gets_ready_keeps_the_old_pods_and_says_so() {
     let mut world = world(1);
     world.put(workload(
         "Deployment",
-        json!({"replicas": 2, "progressDeadlineSeconds": 60,
+        &json!({"replicas": 2, "progressDeadlineSeconds": 60,
         "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}),
     ));
     world.pass(20);
@@ -136,7 +136,7 @@ fn a_rollout_that_never_gets_ready_keeps_the_old_pods_and_says_so() {
 #[test]
 fn recreate_has_a_gap_and_no_mixture() {
     let mut world = world(1);
-    world.put(workload("Deployment", json!({"replicas": 2, "strategy": {"type": "Recreate"}})));
+    world.put(workload("Deployment", &json!({"replicas": 2, "strategy": {"type": "Recreate"}})));
     world.pass(20);
     set_tag(&mut world, "Deployment", "2");
     let mut gap = false;
@@ -154,7 +154,7 @@ fn recreate_has_a_gap_and_no_mixture() {
 #[test]
 fn scaling_and_deleting_a_deployment() {
     let mut world = world(1);
-    world.put(workload("Deployment", json!({"replicas": 1})));
+    world.put(workload("Deployment", &json!({"replicas": 1})));
     world.pass(10);
     for replicas in [3, 0, 2] {
         world.change("user", &key("Deployment"), |object| object["spec"]["replicas"] = json!(replicas));
@@ -173,7 +173,7 @@ fn a_stateful_set_starts_in_order_and_updates_backwards() {
         let mut world = world(1);
         world.put(workload(
             "StatefulSet",
-            json!({"replicas": 3, "serviceName": "d",
+            &json!({"replicas": 3, "serviceName": "d",
             "updateStrategy": {"type": strategy},
             "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
                 "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}]}),
@@ -211,7 +211,7 @@ fn a_daemon_set_has_a_pod_on_every_node() {
     world.change("user", &node, |node| {
         node["spec"]["taints"] = json!([{"key": "gpu", "effect": "NoSchedule"}]);
     });
-    world.put(workload("DaemonSet", json!({})));
+    world.put(workload("DaemonSet", &json!({})));
     world.pass(10);
     let nodes = |world: &World| {
         let mut nodes: Vec<String> = world
@@ -259,7 +259,7 @@ fn a_service_has_the_ready_pods_behind_it() {
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "default"},
         "spec": {"selector": {"app": "d"}, "ports": [{"port": 80, "targetPort": 8080}]},
     }));
-    world.put(workload("Deployment", json!({"replicas": 2})));
+    world.put(workload("Deployment", &json!({"replicas": 2})));
     world.pass(15);
     let slice = ObjectKey::namespaced("discovery.k8s.io", "EndpointSlice", "default", "s");
     let slice = world.object(&slice).unwrap();

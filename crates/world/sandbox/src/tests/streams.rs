@@ -19,7 +19,7 @@ pub(crate) fn openshift(registry: RegistryServer) -> World {
     World::new(config, registry)
 }
 
-pub(crate) fn stream(name: &str, tags: Value) -> Value {
+pub(crate) fn stream(name: &str, tags: &Value) -> Value {
     json!({
         "apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
         "metadata": {"name": name, "namespace": "default"},
@@ -55,7 +55,7 @@ fn a_tag_is_imported_once_and_again_when_it_changes() {
     let mut registry = RegistryServer::new();
     push(&mut registry, "nb", "v1", &one);
     let mut world = openshift(registry);
-    world.put(stream("nb", json!([tag("py3.8", &format!("{R}/nb:v1"), None)])));
+    world.put(stream("nb", &json!([tag("py3.8", &format!("{R}/nb:v1"), None)])));
     world.pass(5);
     let item =
         |image: &scantling_contents::BuiltImage| (image.root.to_string(), format!("{R}/nb@{}", image.root));
@@ -106,7 +106,7 @@ fn import_modes_keep_or_lose_the_index() {
         let mut registry = RegistryServer::new();
         push(&mut registry, "multi", "1", &many);
         let mut world = openshift(registry);
-        world.put(stream("multi", json!([tag("1", &format!("{R}/multi:1"), mode)])));
+        world.put(stream("multi", &json!([tag("1", &format!("{R}/multi:1"), mode)])));
         world.pass(5);
         assert_eq!(items(&world, "multi")[0].0, digest.to_string(), "{mode:?}\n{}", world.story());
         assert_eq!(world.registry.resolve(INTERNAL, "default/multi", "1").as_ref(), Some(digest));
@@ -132,7 +132,7 @@ fn a_failed_import_says_why_and_keeps_the_history() {
         ),
     ] {
         let mut world = openshift(registry.clone());
-        world.put(stream("nb", json!([tag("t", &format!("{R}/nb:v1"), None)])));
+        world.put(stream("nb", &json!([tag("t", &format!("{R}/nb:v1"), None)])));
         world.pass(5);
         world.change("user", &key("nb"), |object| object["spec"]["tags"][0]["from"]["name"] = json!(from));
         world.pass(5);
@@ -155,12 +155,12 @@ fn tags_of_tags_follow_and_image_stream_tags_show_and_delete() {
     let mut world = openshift(registry);
     world.put(stream(
         "nb",
-        json!([
+        &json!([
             tag("v1", &format!("{R}/nb:v1"), None),
             {"name": "stable", "from": {"kind": "ImageStreamTag", "name": "v1"}},
         ]),
     ));
-    world.put(stream("copy", json!([{"name": "c", "from": {"kind": "ImageStreamTag", "name": "nb:v1"}}])));
+    world.put(stream("copy", &json!([{"name": "c", "from": {"kind": "ImageStreamTag", "name": "nb:v1"}}])));
     world.pass(5);
     assert_eq!(items(&world, "copy")[0].0, one.root.to_string(), "{}", world.story());
     let names: Vec<String> =
@@ -177,4 +177,24 @@ fn tags_of_tags_follow_and_image_stream_tags_show_and_delete() {
     assert_eq!(list(object, "/spec/tags").len(), 1, "{object}");
     assert_eq!(list(object, "/status/tags").len(), 1);
     assert!(int(object, "/status/tags/0/items/0/generation").is_some());
+}
+
+#[test]
+fn a_short_name_means_the_stream_when_its_lookup_policy_is_local() {
+    let one = image("one");
+    for (local, expected) in [(true, format!("{R}/nb@{}", one.root)), (false, "nb:v1".to_owned())] {
+        let mut registry = RegistryServer::new();
+        push(&mut registry, "nb", "v1", &one);
+        let mut world = openshift(registry);
+        let mut object = stream(
+            "nb",
+            &json!([{"name": "v1", "from": {"kind": "DockerImage", "name": format!("{R}/nb:v1")}}]),
+        );
+        object["spec"]["lookupPolicy"]["local"] = json!(local);
+        world.put(object);
+        world.pass(5);
+        world.put(pod("p", "nb:v1", "IfNotPresent"));
+        world.pass(5);
+        assert_eq!(text(&world.pod("p"), "/spec/containers/0/image"), Some(expected.as_str()));
+    }
 }
