@@ -2,21 +2,33 @@
 
 use std::collections::BTreeSet;
 
-use http::{Method, StatusCode};
+use http::{Method, StatusCode, Uri, header};
 use scantling_endpoint::{Attempt, Selector};
+use scantling_image::{Digest, Platform, Reference};
 use serde::Deserialize;
 
-use crate::access::{Action, uri};
-use crate::client::Inner;
+use crate::access::{Action, resolved, uri};
+use crate::client::{Inner, RegistryClient};
 use crate::error::{Place, Problem, RegistryError};
 use crate::exchange::Outgoing;
+use crate::resolve::most_telling;
 
-/// Most tags that are asked for; one page, not the whole list of a repository with years of builds.
+/// Tags of one page.
 const TAGS_MAX: usize = 1000;
+/// Most tags of a repository that are listed; those with years of nightly builds have some tens of thousands.
+const ALL_TAGS_MAX: usize = 100_000;
+/// Most images of an index that are looked for where the index is missing.
+const CHILDREN_MAX: usize = 16;
 /// Largest list of tags that is read, in bytes: a thousand tags of the greatest length.
 const LIST_MAX: usize = 256 * 1024;
 /// Most tags that are named in a message.
 const NAMED_MAX: usize = 5;
+
+#[derive(Default)]
+struct TagPage {
+    tags: Vec<String>,
+    next: Option<Uri>,
+}
 
 #[derive(Deserialize)]
 struct TagList {
@@ -24,34 +36,111 @@ struct TagList {
     tags: Option<Vec<String>>,
 }
 
-impl Inner {
-    /// Adds to "this tag is not there" the tags that are nearly the same. Nothing is ever chosen in its place.
-    pub(crate) async fn with_nearby(&self, attempt: &Attempt, mut error: RegistryError) -> RegistryError {
-        let Selector::Tag(wanted) = &attempt.selector else {
-            return error;
-        };
-        if let Problem::Absent { nearby, .. } = error.problem.as_mut() {
-            let tags = self.tags(attempt).await.unwrap_or_default();
-            let near = near(wanted, &tags);
-            if !near.is_empty() {
-                *nearby = Some(format!("there is {}", near.join(", ")));
+impl RegistryClient {
+    /// The tags of a reference's repository, as the first place that answers lists them, sorted. At most 100 000.
+    pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, RegistryError> {
+        let mut errors = Vec::new();
+        for attempt in self.inner.attempts(reference)? {
+            match self.inner.all_tags(&attempt).await {
+                Ok(tags) => return Ok(tags),
+                Err(error) => errors.push(error),
             }
+        }
+        Err(most_telling(errors, reference))
+    }
+}
+
+impl Inner {
+    /// Adds to "this is not there" what is there instead: the tags that are nearly the same, or the platforms of the index that
+    /// were copied without it. Nothing is ever chosen in its place.
+    pub(crate) async fn with_nearby(
+        &self,
+        attempt: &Attempt,
+        children: &[(Platform, Digest)],
+        mut error: RegistryError,
+    ) -> RegistryError {
+        if let Problem::Absent { nearby, .. } = error.problem.as_mut() {
+            *nearby = match &attempt.selector {
+                Selector::Tag(wanted) => {
+                    let place = Place::new(&attempt.host, &attempt.repository, "list of tags");
+                    let page = self.tag_page(&place, attempt, None).await.unwrap_or_default();
+                    let near = near(wanted, &page.tags);
+                    (!near.is_empty()).then(|| format!("there is {}", near.join(", ")))
+                }
+                Selector::Digest(_) => self.copied(attempt, children).await,
+            };
         }
         error
     }
 
-    /// The first tags of the repository; `None` if the registry does not list them.
-    async fn tags(&self, attempt: &Attempt) -> Option<Vec<String>> {
-        let place = Place::new(&attempt.host, &attempt.repository, "list of tags");
-        let path = format!("/v2/{}/tags/list?n={TAGS_MAX}", attempt.repository);
-        let request = Outgoing::new(Method::GET, uri(&place, attempt, &path).ok()?);
-        let answered = self.send(&place, attempt, Action::Pull, &request).await.ok()?;
-        if answered.response.status() != StatusCode::OK {
-            return None;
+    /// Which of an index's images are there though the index is not.
+    async fn copied(&self, attempt: &Attempt, children: &[(Platform, Digest)]) -> Option<String> {
+        let mut there = Vec::new();
+        for (platform, digest) in children.iter().take(CHILDREN_MAX) {
+            if let Ok(Some(_)) = self.head(attempt, &Selector::Digest(digest.clone())).await {
+                there.push(format!("{platform} ({})", digest.short()));
+            }
         }
-        let bytes = self.whole(&place, answered.response, LIST_MAX).await.ok()?;
-        serde_json::from_slice::<TagList>(&bytes).ok()?.tags
+        (!there.is_empty()).then(|| {
+            format!(
+                "only images of the index are there, for {}: the copy left the index out",
+                there.join(", ")
+            )
+        })
     }
+
+    async fn all_tags(&self, attempt: &Attempt) -> Result<Vec<String>, RegistryError> {
+        let place = Place::new(&attempt.host, &attempt.repository, "list of tags");
+        let mut tags = BTreeSet::new();
+        let mut next = None;
+        loop {
+            let page = self.tag_page(&place, attempt, next).await?;
+            let before = tags.len();
+            tags.extend(page.tags);
+            // A page without anything new would repeat for ever.
+            if page.next.is_none() || tags.len() == before || tags.len() >= ALL_TAGS_MAX {
+                return Ok(tags.into_iter().collect());
+            }
+            next = page.next;
+        }
+    }
+
+    async fn tag_page(
+        &self,
+        place: &Place,
+        attempt: &Attempt,
+        next: Option<Uri>,
+    ) -> Result<TagPage, RegistryError> {
+        let path = format!("/v2/{}/tags/list?n={TAGS_MAX}", attempt.repository);
+        let first = uri(place, attempt, &path)?;
+        let address = match next {
+            // The credential goes along, so a list does not go on at another host.
+            Some(next) if next.authority() == first.authority() && next.scheme() == first.scheme() => next,
+            Some(_) => return Err(place.malformed("the list of tags goes on at another host")),
+            None => first,
+        };
+        let request = Outgoing::new(Method::GET, address.clone());
+        let answered = self.send(place, attempt, Action::Pull, &request).await?;
+        if answered.response.status() != StatusCode::OK {
+            return Err(self.refused(place, attempt, answered).await);
+        }
+        let next = answered
+            .response
+            .headers()
+            .get(header::LINK)
+            .and_then(|value| value.to_str().ok())
+            .and_then(|link| next_link(&address, link));
+        let bytes = self.whole(place, answered.response, LIST_MAX).await?;
+        let list: TagList = serde_json::from_slice(&bytes).map_err(|_| place.malformed("no list of tags"))?;
+        Ok(TagPage { tags: list.tags.unwrap_or_default(), next })
+    }
+}
+
+/// The address in `<…>; rel="next"`.
+fn next_link(base: &Uri, link: &str) -> Option<Uri> {
+    let (target, parameters) = link.trim().strip_prefix('<')?.split_once('>')?;
+    let next = parameters.split(';').any(|parameter| matches!(parameter.trim(), "rel=\"next\"" | "rel=next"));
+    next.then(|| resolved(base, target)).flatten()
 }
 
 /// The tags that differ from the wanted one only by case, by a `v` in front, or by their separators.
@@ -70,7 +159,24 @@ fn near(wanted: &str, tags: &[String]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn links() {
+        let base: Uri = "https://a.example/v2/x/tags/list?n=2".parse().unwrap();
+        let check = |link: &str, expected: Option<&str>| {
+            assert_eq!(next_link(&base, link).map(|uri| uri.to_string()).as_deref(), expected, "{link}");
+        };
+        check(
+            "</v2/x/tags/list?n=2&last=b>; rel=\"next\"",
+            Some("https://a.example/v2/x/tags/list?n=2&last=b"),
+        );
+        check("<https://b.example/t>; rel=next", Some("https://b.example/t"));
+        check("</v2/x>; rel=\"prev\"", None);
+        check("</v2/x", None);
+        check("", None);
+    }
 
     // C118, attune-io/attune#554: the default tag and the published tag differ by a prefix.
     #[test]

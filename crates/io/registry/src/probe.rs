@@ -50,15 +50,28 @@ impl RegistryClient {
     /// platform (all that the image has, if none is wanted). A registry answers `HEAD` and even manifests from its database; only
     /// bytes show that the bytes are there.
     pub async fn probe(&self, reference: &Reference, wanted: &[Platform]) -> Probe {
-        self.inner.probe(reference, wanted, &Seen::default()).await
+        self.inner.probe(reference, wanted, &[], &Seen::default()).await
+    }
+
+    /// The same for an image that is known already, from a lock for instance: where its index is missing, its images by platform
+    /// are looked for, so that a copy of one platform is recognised as such.
+    pub async fn probe_known(
+        &self,
+        reference: &Reference,
+        wanted: &[Platform],
+        known: &[(Platform, Digest)],
+    ) -> Probe {
+        self.inner.probe(reference, wanted, known, &Seen::default()).await
     }
 
     /// Probes several references, several at a time, and asks for what they share only once. The results are in the order of the
     /// references.
     pub async fn probe_all(&self, references: &[(Reference, Vec<Platform>)]) -> Vec<Probe> {
         let seen = Seen::default();
-        let probes: Vec<_> =
-            references.iter().map(|(reference, wanted)| self.inner.probe(reference, wanted, &seen)).collect();
+        let probes: Vec<_> = references
+            .iter()
+            .map(|(reference, wanted)| self.inner.probe(reference, wanted, &[], &seen))
+            .collect();
         stream::iter(probes).buffered(self.inner.options.parallel.max(1)).collect().await
     }
 }
@@ -78,7 +91,13 @@ impl Seen {
 }
 
 impl Inner {
-    async fn probe(&self, reference: &Reference, wanted: &[Platform], seen: &Seen) -> Probe {
+    async fn probe(
+        &self,
+        reference: &Reference,
+        wanted: &[Platform],
+        known: &[(Platform, Digest)],
+        seen: &Seen,
+    ) -> Probe {
         let places = match self.attempts(reference) {
             Ok(places) => places,
             Err(error) => {
@@ -92,18 +111,18 @@ impl Inner {
                 return Probe { verdict: error.verdict(), attempts: vec![attempt], resolved: None };
             }
         };
-        let mut attempts = Vec::with_capacity(places.len());
-        let mut resolved = None;
+        let mut found = Vec::with_capacity(places.len());
         for place in &places {
-            let found = self.probe_at(place, wanted, seen).await;
+            found.push(self.probe_at(place, wanted, seen).await);
+        }
+        let resolved = found.iter().find_map(|found| found.as_ref().ok()).cloned();
+        let children = if known.is_empty() { self.children(reference) } else { known.to_vec() };
+        let mut attempts = Vec::with_capacity(places.len());
+        for (place, found) in places.iter().zip(found) {
             let (verdict, detail) = match found {
-                Ok(found) => {
-                    let detail = pullable(&found);
-                    resolved.get_or_insert(found);
-                    (Verdict::Pullable, detail)
-                }
+                Ok(found) => (Verdict::Pullable, pullable(&found)),
                 Err(error) => {
-                    let error = self.with_nearby(place, error).await;
+                    let error = self.with_nearby(place, &children, error).await;
                     (error.verdict(), error.detail())
                 }
             };
@@ -118,6 +137,18 @@ impl Inner {
         }
         let verdict = Verdict::joined(attempts.iter().map(|attempt| attempt.verdict));
         Probe { verdict, attempts, resolved }
+    }
+
+    /// The images of the index that the reference pins, if it was read before, from another place for instance.
+    fn children(&self, reference: &Reference) -> Vec<(Platform, Digest)> {
+        let document = reference.digest().and_then(|digest| lock(&self.documents).get(digest));
+        match document.as_ref().map(|document| &document.content) {
+            Some(Content::Index(entries)) => entries
+                .iter()
+                .filter_map(|entry| Some((entry.platform.clone()?, entry.descriptor.digest.clone())))
+                .collect(),
+            _ => Vec::new(),
+        }
     }
 
     async fn probe_at(

@@ -72,6 +72,26 @@ impl RegistryClient {
         }
         Err(most_telling(errors, reference))
     }
+
+    /// The digest that a reference stands for now, and nothing more: mostly one `HEAD`, which rate limits count least.
+    pub async fn digest(&self, reference: &Reference) -> Result<Digest, RegistryError> {
+        let mut errors: Vec<RegistryError> = Vec::new();
+        for attempt in self.inner.attempts(reference)? {
+            let found = match self.inner.head(&attempt, &attempt.selector).await {
+                Ok(Some(digest)) => Ok(digest),
+                Ok(None) => {
+                    let document = self.inner.manifest(&attempt, &attempt.selector).await;
+                    document.map(|document| document.digest.clone())
+                }
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(digest) => return Ok(digest),
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(most_telling(errors, reference))
+    }
 }
 
 /// The error whose verdict holds for all places.

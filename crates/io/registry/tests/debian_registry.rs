@@ -42,7 +42,8 @@ impl Registry {
         if let Some(htpasswd) = htpasswd {
             let path = folder.path().join("htpasswd");
             std::fs::write(&path, htpasswd).unwrap();
-            config.push_str(&format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", path.display()));
+            let auth = format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", path.display());
+            config.push_str(&auth);
         }
         let path = folder.path().join("config.yml");
         std::fs::write(&path, config).unwrap();

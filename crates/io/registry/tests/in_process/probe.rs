@@ -248,3 +248,71 @@ async fn what_is_no_image_is_malformed() {
     check("<html>", "no manifest").await;
     check("{\"schemaVersion\": 1}", "schema 1").await;
 }
+
+// C016, openshift/openshift-docs#22268: a copy of one platform does not have the index's digest.
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_one_platform_is_recognised() {
+    let mut registries = Registries::new();
+    let two = image("8.4", &["linux/amd64", "linux/arm64"]);
+    registries.push("registry.example.com/base/ubi:1", &two);
+    registries.push("mirror.example.net/base/ubi:1", &image("8.4", &["linux/amd64"]));
+    let rules = "[[registry]]\nlocation = 'registry.example.com'\n[[registry.mirror]]\nlocation = 'mirror.example.net'\n";
+    registries.mirrors.add_registries_conf("registries.conf", rules).unwrap();
+    let pinned = reference("registry.example.com/base/ubi").with_digest(&two.root);
+    let known: Vec<_> =
+        two.platforms.iter().map(|built| (built.platform.clone(), built.manifest.clone())).collect();
+    let hint = format!(
+        "only images of the index are there, for linux/amd64 ({}): the copy left the index out",
+        two.platforms[0].manifest.short()
+    );
+    // The source, which has the index, tells what is in it; where it is away, what was known before does.
+    for source_is_away in [false, true] {
+        let client = registries.client();
+        if source_is_away {
+            registries.outage("registry.example.com");
+        }
+        let known = if source_is_away { known.as_slice() } else { &[] };
+        let probe = client.probe_known(&pinned, &platforms(&["linux/amd64"]), known).await;
+        assert_eq!(probe.attempts[0].verdict, Verdict::Absent);
+        assert!(probe.attempts[0].detail.ends_with(&hint), "{}", probe.attempts[0].detail);
+        assert_eq!(probe.verdict, if source_is_away { Verdict::Unreachable } else { Verdict::Pullable });
+    }
+}
+
+// C017, near/mpc#4183: a digest that was read from a moving tag is collected as garbage.
+#[tokio::test(start_paused = true)]
+async fn a_digest_that_no_tag_holds_is_recognised() {
+    let registries = Registries::new();
+    let (old, new) = (image("1", &["linux/amd64"]), image("2", &["linux/amd64"]));
+    registries.push("registry.example.com/copy/tool:v1.22.2", &old);
+    registries.push("registry.example.com/copy/tool:v1.22.2", &new);
+    registries.push("registry.example.com/copy/tool:v1.22.2-immutable", &new);
+    let client = registries.client();
+    let pinned = reference("registry.example.com/copy/tool").with_digest(&old.root);
+    let tags = client.tags(&pinned).await.unwrap();
+    assert_eq!(tags, ["v1.22.2", "v1.22.2-immutable"]);
+    for tag in tags {
+        assert_eq!(client.digest(&pinned.with_tag(&tag).unwrap()).await.unwrap(), new.root);
+    }
+    assert_eq!(client.digest(&pinned).await.unwrap(), old.root);
+    assert!(registries.server.lock().unwrap().remove("registry.example.com", "copy/tool", old.root.as_str()));
+    assert_eq!(client.probe(&pinned, &[]).await.verdict, Verdict::Absent);
+}
+
+#[tokio::test(start_paused = true)]
+async fn long_lists_of_tags_come_in_pages() {
+    let registries = Registries::new();
+    let one = image("1", &["linux/amd64"]);
+    registries.push("quay.io/team/nb:t", &one);
+    for number in 0..2500 {
+        registries
+            .server
+            .lock()
+            .unwrap()
+            .tag("quay.io", "team/nb", &format!("t{number:04}"), &one.root)
+            .unwrap();
+    }
+    let tags = registries.client().tags(&reference("quay.io/team/nb")).await.unwrap();
+    assert_eq!((tags.len(), tags[0].as_str(), tags[2500].as_str()), (2501, "t", "t2499"));
+    assert_eq!(registries.asked().len(), 3);
+}
