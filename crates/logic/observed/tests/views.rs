@@ -497,11 +497,21 @@ proptest! {
                     let _ = (tag.from(), tag.conditions(), tag.newest().map(scantling_observed::TagItem::digest));
                 }
             }
-            let _ = all.nodes().map(|node| (node.images(), node.platform())).count();
-            let _ = all.secrets().map(|secret| secret.keys().map(|key| secret.value(key)).count()).count();
-            let _ = all.config_maps().map(|map| map.data().count()).count();
-            let _ = all.notebooks().map(|notebook| (notebook.container(), notebook.selection())).count();
-            let _ = all.notebook_images().map(NotebookImage::spec).count();
+            for node in all.nodes() {
+                let _ = (node.images(), node.platform(), node.is_ready());
+            }
+            for secret in all.secrets() {
+                prop_assert!(secret.keys().all(|key| secret.value(key).is_none_or(|value| !value.expose().is_empty()) || secret.object()["data"][key] == ""));
+            }
+            for map in all.config_maps() {
+                prop_assert!(map.data().all(|(key, text)| map.get(key) == Some(text)));
+            }
+            for notebook in all.notebooks() {
+                let _ = (notebook.container(), notebook.selection());
+            }
+            for image in all.notebook_images() {
+                prop_assert!(image.spec().is_ok_and(|spec| spec.image.is_pinned()) || image.spec().is_err());
+            }
             let _ = rollout(&object);
         }
     }

@@ -1,7 +1,8 @@
 //! The reconcilers on a cluster of a few lines.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod life;
 mod marks;
 mod notebooks;
+mod recorded;
 mod small_cluster;
