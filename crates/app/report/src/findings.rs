@@ -1,11 +1,11 @@
 //! Findings, as they are read in a terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Message, Origin, Renderer, Snippet};
-use scantling_finding::{FilePlace, Finding, Place, Severity};
+use scantling_finding::{Code, FilePlace, Finding, Place, Severity};
 use scantling_release::{Checked, Release};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -19,14 +19,32 @@ const LABEL: usize = 12;
 /// The renderer cuts all lines of a snippet at the same columns; here every line is cut by itself before.
 const UNCUT: usize = 10_000;
 
-/// Writes findings one below the other, each with the lines of the files that it is about.
+/// Writes findings one below the other, each with the lines of the files that it is about. What a code means in
+/// general is said once.
 pub fn findings(findings: &[Finding], texts: &Texts<'_>, screen: Screen) -> String {
     let mut out = String::new();
+    let mut said = BTreeSet::new();
     for finding in findings {
-        out.push_str(&one(finding, texts, screen));
+        out.push_str(&one(finding, texts, screen, &mut said));
         out.push_str("\n\n");
     }
     out
+}
+
+/// Writes findings in one line each.
+pub fn lines(findings: &[Finding]) -> String {
+    let line = |finding: &Finding| {
+        let style = match finding.severity {
+            Severity::Error => BAD,
+            Severity::Warning => RISKY,
+            Severity::Note => NOTED,
+        };
+        let head = paint(style, &format!("{}[{}]", finding.severity, finding.code));
+        let place =
+            finding.place.file.as_ref().map_or_else(|| finding.place.to_string(), ToString::to_string);
+        format!("{head}: {}: {}\n", safe(&place), safe(&finding.message))
+    };
+    findings.iter().map(line).collect()
 }
 
 /// The last line: how many there are of each severity.
@@ -69,7 +87,12 @@ pub fn unreadable(faults: &[Finding], path: &str, texts: &Texts<'_>, screen: Scr
     )
 }
 
-fn one(finding: &Finding, texts: &Texts<'_>, screen: Screen) -> String {
+fn one<'f>(
+    finding: &'f Finding,
+    texts: &Texts<'_>,
+    screen: Screen,
+    said: &mut BTreeSet<(Code, &'f str)>,
+) -> String {
     let level = match finding.severity {
         Severity::Error => Level::ERROR,
         Severity::Warning => Level::WARNING,
@@ -94,8 +117,8 @@ fn one(finding: &Finding, texts: &Texts<'_>, screen: Screen) -> String {
     for (place, what) in finding.related.iter().filter(|(place, _)| place.file.is_none()) {
         group = group.element(message("also", &format!("{place}: {what}"), screen));
     }
-    for (label, text) in [("why", &finding.cause), ("fix", &finding.remedy)] {
-        if !text.is_empty() {
+    for (label, text) in [("why", finding.cause.as_str()), ("fix", finding.remedy.as_str())] {
+        if !text.is_empty() && said.insert((finding.code, text)) {
             group = group.element(message(label, text, screen));
         }
     }
@@ -229,7 +252,8 @@ impl Cut {
         } else {
             let last = marks.iter().map(|(_, span)| span.end).max().unwrap_or(0);
             for (at, c) in rest.char_indices() {
-                if gone + at >= last && text.width() + 2 > room {
+                let more = rest.len() - at > c.len_utf8();
+                if gone + at >= last && more && text.width() + 2 > room {
                     text.push_str(GAP);
                     break;
                 }
@@ -239,9 +263,10 @@ impl Cut {
         Self { text, gone, instead: head.len() }
     }
 
-    /// Where a byte of the line stands now.
+    /// Where a byte of the line stands now; the end for what was cut off there, such as a carriage return.
     fn moved(&self, at: usize) -> usize {
-        if self.gone == 0 { at } else { (at + self.instead).saturating_sub(self.gone) }
+        let moved = if self.gone == 0 { at } else { (at + self.instead).saturating_sub(self.gone) };
+        floor(&self.text, moved)
     }
 }
 

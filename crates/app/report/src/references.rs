@@ -87,7 +87,9 @@ fn details(candidate: &Candidate) -> String {
             match filled_by.as_slice() {
                 [] => parts.push("filled by nothing".to_owned()),
                 some => parts.extend(some.iter().map(|filling| {
-                    format!("filled with {} by {} ({})", filling.value, filling.by, filling.place)
+                    let place =
+                        filling.place.file.as_ref().map(|file| format!(" ({file})")).unwrap_or_default();
+                    format!("filled with {} by {}{place}", filling.value, filling.by)
                 })),
             }
         }

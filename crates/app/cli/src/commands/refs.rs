@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use scantling_finding::Severity;
 use scantling_manifest::{Options, discover};
-use scantling_report::findings::{self, Texts};
+use scantling_report::findings;
 use scantling_report::references::{self, Which};
 use scantling_report::{json, style};
 
@@ -32,11 +32,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let folders = arguments.paths.iter().map(|path| Folder::read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut files = BTreeMap::new();
-    let mut texts = Texts::new();
     let mut skipped = Vec::new();
     for folder in &folders {
         files.extend(folder.files().map(|(path, bytes)| (path, bytes.clone())));
-        folder.texts(&mut texts);
         skipped.extend(folder.skipped());
     }
     let found = discover(&files, &Options::default());
@@ -49,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
             if !text.is_empty() {
                 text.push('\n');
             }
-            text.push_str(&findings::findings(&found.findings, &texts, screen));
+            text.push_str(&findings::lines(&found.findings));
             for (path, reason) in &skipped {
                 let line = format!("left out: {} ({reason})", style::safe(path));
                 text.push_str(&style::paint(style::FAINT, &line));
