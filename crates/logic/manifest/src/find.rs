@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_finding::{Finding, Place, codes};
-use scantling_image::Reference;
-use scantling_yaml::{Entry, Node, NodeKind};
+use scantling_yaml::{Entry, Node, NodeKind, Style};
 
 use crate::Options;
 use crate::candidate::{Candidate, Filling, Part, Route, What};
 use crate::classify::{Verdict, classify};
 use crate::lines;
-use crate::names::{Expect, expect, is_never, speaks_of_image};
+use crate::names::{Expect, expect, is_never};
 use crate::pairs::{Pair, pairs};
 use crate::scan::{Text, scan};
 use crate::source::Source;
@@ -48,7 +47,7 @@ impl Scope<'_> {
         }
     }
 
-    fn node_place(&self, trail: &Trail<'_>, node: &Node) -> Place {
+    pub(crate) fn node_place(&self, trail: &Trail<'_>, node: &Node) -> Place {
         self.place(trail, self.source.place(node.span.start, node.span.end))
     }
 }
@@ -303,7 +302,8 @@ impl<'o> Finder<'o> {
     ) {
         let inner = string.trim();
         let opens = inner.starts_with(['{', '[']) && inner.len() > 2 && !inner.starts_with("{{");
-        if inner.contains('\n') || opens {
+        let block = matches!(node.style, Style::Literal | Style::Folded) && looks_like_yaml(inner);
+        if inner.contains('\n') || opens || block {
             self.compound(scope, trail, node, string, setting);
         } else {
             self.text(scope, trail, node, string, 0, string, setting, expect);
@@ -475,188 +475,6 @@ impl<'o> Finder<'o> {
             self.script(&inner, string, Text::Script, setting);
         }
     }
-
-    /// A text of `key=value` lines.
-    pub(crate) fn assignments(&mut self, scope: &Scope<'_>, text: &str, setting: &Setting<'_>) {
-        for line in lines::assignments(text) {
-            let trail = Trail::root();
-            let trail = trail.key(line.key);
-            let place = |from: usize, to: usize| {
-                scope.place(&trail, scope.source.place(line.start + from, line.start + to))
-            };
-            let setting = Setting { route: Route::Parameter(line.key.to_owned()), ..setting.clone() };
-            let expect = expect(line.key);
-            self.give(line.key, line.value, &setting.route, || place(0, line.value.len()));
-            match classify(line.value, expect, &self.options.values) {
-                Verdict::Nothing if crate::placeholder::is_marker(line.value) => {
-                    let what = What::Placeholder { names: vec![line.key.to_owned()], filled_by: Vec::new() };
-                    self.push(scope, &setting, what, line.value, place(0, line.value.len()));
-                }
-                Verdict::Nothing => {
-                    for hit in scan(line.value, Text::Script, &self.options.values) {
-                        let written = line.value.get(hit.start..hit.end).unwrap_or_default();
-                        self.hit(scope, &setting, hit.verdict, None, written, place(hit.start, hit.end));
-                    }
-                }
-                Verdict::Empty => {
-                    let message = format!("{} is empty", line.key);
-                    self.findings.push(Finding::new(
-                        codes::references::EMPTY_REFERENCE,
-                        message,
-                        place(0, 0),
-                    ));
-                }
-                Verdict::Reference { reference, start, end } => {
-                    let written = line.value.get(start..end).unwrap_or_default();
-                    self.push(scope, &setting, What::Reference { reference }, written, place(start, end));
-                }
-                verdict => self.hit(scope, &setting, verdict, None, line.value, place(0, line.value.len())),
-            }
-        }
-    }
-
-    /// A text that is no document.
-    pub(crate) fn script(&mut self, scope: &Scope<'_>, text: &str, kind: Text, setting: &Setting<'_>) {
-        for hit in scan(text, kind, &self.options.values) {
-            let place = scope.source.place(hit.start, hit.end);
-            let field = scope.outer.trim_end_matches(" › ");
-            let place = Place {
-                object: scope.object.map(str::to_owned),
-                field: (!field.is_empty()).then(|| field.to_owned()),
-                ..place
-            };
-            let written = text.get(hit.start..hit.end).unwrap_or_default();
-            let mut setting = setting.clone();
-            if kind == Text::Code {
-                (setting.route, setting.condition) = match (hit.variable, hit.assigned) {
-                    (Some(variable), _) => {
-                        let (route, condition) = fallback(&[variable.to_owned()]);
-                        (route, Some(condition))
-                    }
-                    (None, Some(name)) => (Route::SourceText, Some(format!("the code uses {name}"))),
-                    (None, None) => {
-                        (Route::SourceText, Some("the code takes the path to this text".to_owned()))
-                    }
-                };
-            }
-            self.hit(scope, &setting, hit.verdict, hit.variable, written, place);
-        }
-    }
-
-    /// Notes what stands in a word.
-    pub(crate) fn hit(
-        &mut self,
-        scope: &Scope<'_>,
-        setting: &Setting<'_>,
-        verdict: Verdict,
-        variable: Option<&str>,
-        written: &str,
-        place: Place,
-    ) {
-        let mut setting = setting.clone();
-        let what = match verdict {
-            Verdict::Nothing | Verdict::Empty => return,
-            Verdict::Reference { reference, .. } => What::Reference { reference },
-            Verdict::Defaulted { reference, mut defaulted } => {
-                defaulted.extend(variable.map(str::to_owned));
-                let (route, condition) = fallback(&defaulted);
-                (setting.route, setting.condition) = (route, Some(condition));
-                What::Reference { reference }
-            }
-            Verdict::Placeholder { names } => What::Placeholder { names, filled_by: Vec::new() },
-            Verdict::Malformed { reason, suggestion } => What::Malformed { reason, suggestion },
-            Verdict::Decoy { reason } => What::Decoy { reason },
-            Verdict::Unclassified { reason } => What::Unclassified { reason },
-        };
-        self.push(scope, &setting, what, written, place);
-    }
-
-    pub(crate) fn push(
-        &mut self,
-        scope: &Scope<'_>,
-        setting: &Setting<'_>,
-        what: What,
-        written: &str,
-        place: Place,
-    ) {
-        let pulled = setting.route.is_pulled();
-        let finding = match &what {
-            // What was seen is not what the release says.
-            _ if setting.route == Route::Observed => None,
-            What::Malformed { reason, suggestion } => {
-                let finding = Finding::new(
-                    codes::references::MALFORMED_REFERENCE,
-                    format!("{written:?}: {reason}"),
-                    place.clone(),
-                );
-                Some(match suggestion {
-                    Some(suggestion) => finding.with_remedy(format!("write {suggestion}")),
-                    None => finding,
-                })
-            }
-            What::Unclassified { reason } => {
-                let message = format!("{written:?} looks like an image reference: {reason}");
-                Some(Finding::new(codes::references::UNCLASSIFIED, message, place.clone()))
-            }
-            What::Reference { reference } | What::Joined { reference, .. }
-                if pulled && has_both(reference) =>
-            {
-                let message = format!("{reference} has a tag and a digest");
-                Some(Finding::new(codes::references::DISAGREEING_PARTS, message, place.clone()))
-            }
-            _ => None,
-        };
-        self.findings.extend(finding);
-        self.candidates.push(Candidate {
-            what,
-            written: written.to_owned(),
-            place,
-            route: setting.route.clone(),
-            condition: setting.condition.clone(),
-            nested: scope.depth > 0,
-            pull_policy: setting.pull_policy.map(str::to_owned),
-        });
-    }
-
-    fn empty(&mut self, scope: &Scope<'_>, trail: &Trail<'_>, node: &Node, setting: &Setting<'_>) {
-        let what = match &setting.route {
-            Route::Environment(name) => format!("the variable {name} is empty"),
-            _ => format!("the field {} is empty", setting.key),
-        };
-        let place = scope.node_place(trail, node);
-        self.findings.push(Finding::new(codes::references::EMPTY_REFERENCE, what, place));
-    }
-
-    /// Notes that a name is given a value. Only values that have to do with images are kept: others may be secret.
-    fn give(&mut self, name: &str, value: &str, route: &Route, place: impl FnOnce() -> Place) {
-        if value.is_empty() || value.len() > 1024 || value.contains('\n') {
-            return;
-        }
-        let is_reference =
-            matches!(classify(value, expect(name), &self.options.values), Verdict::Reference { .. });
-        if !is_reference && !speaks_of_image(name) {
-            return;
-        }
-        if matches!(classify(value, Expect::Image, &BTreeMap::new()), Verdict::Placeholder { .. }) {
-            return;
-        }
-        let filling = Filling { by: route.to_string(), value: value.to_owned(), place: place() };
-        self.given.entry(name.to_owned()).or_default().push(filling);
-    }
-
-    fn give_empty(&mut self, name: &str, scope: &Scope<'_>, trail: &Trail<'_>, entries: &[Entry]) {
-        let given = self.given.entry(name.to_owned()).or_default();
-        if given.is_empty()
-            && let Some(entry) = entries.first()
-        {
-            let place = scope.place(trail, scope.source.place(entry.key_span.start, entry.value.span.end));
-            given.push(Filling { by: format!("parameter {name}"), value: String::new(), place });
-        }
-    }
-}
-
-fn has_both(reference: &Reference) -> bool {
-    reference.tag().is_some() && reference.digest().is_some()
 }
 
 /// What the place of a value says about it.
@@ -695,7 +513,7 @@ fn nested_route(route: &Route) -> Route {
 }
 
 /// Route and condition of a reference that is used when variables have no value.
-fn fallback(variables: &[String]) -> (Route, String) {
+pub(crate) fn fallback(variables: &[String]) -> (Route, String) {
     let names = variables.join(", ");
     let condition = match variables {
         [_] => format!("environment variable {names} is unset or empty"),

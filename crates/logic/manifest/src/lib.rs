@@ -5,8 +5,10 @@
 //! and under which condition. What cannot be classified becomes a finding.
 
 mod broken;
+mod bundle;
 mod candidate;
 mod classify;
+mod collect;
 mod files;
 mod fill;
 mod find;
@@ -16,11 +18,15 @@ mod lines;
 mod names;
 mod pairs;
 mod placeholder;
+mod rewrite;
 mod scan;
 mod source;
+mod text;
 mod trail;
 
+pub use bundle::{Listing, listings};
 pub use candidate::{Candidate, Filling, Part, Role, Route, What};
+pub use rewrite::{RewriteError, rewrite};
 
 use std::collections::BTreeMap;
 

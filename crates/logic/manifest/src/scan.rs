@@ -113,7 +113,7 @@ fn weigh<'text>(
     let quoted = is_quoted(text, start, end);
     let written = text.get(start..end)?;
     let trimmed = written
-        .trim_end_matches(['.', ':', '/', '-', '+', '@', '_'])
+        .trim_end_matches(['.', ':', '/', '+', '@'])
         .trim_start_matches(['.', ':', '/', '-', '+', '@']);
     let start = start + written.find(trimmed)?;
     let (start, trimmed) = match trimmed.split_once("://") {

@@ -67,3 +67,53 @@ fn everything_that_was_counted_is_found() {
     }
     assert!(checked > 30, "INDEX.md lists only {checked} files");
 }
+
+/// Every folder at once: places are true, and nothing that is no image is taken for one.
+#[test]
+fn places_are_true_and_decoys_are_not_references() {
+    let Some(folder) = folder() else { return };
+    let mut files = BTreeMap::new();
+    collect(&folder, &folder, &mut files);
+    let found = discover(&files, &Options::default());
+    let mut references = 0;
+    for candidate in &found.candidates {
+        let place = candidate.place.file.as_ref().unwrap();
+        let (start, end) = place.span.unwrap();
+        let text = std::str::from_utf8(&files[&place.path]).unwrap();
+        let reference = candidate.reference();
+        if let What::Reference { .. } | What::Placeholder { .. } | What::Malformed { .. } = &candidate.what {
+            assert_eq!(&text[start..end], candidate.written, "{}", candidate.place);
+        }
+        let line = text[..start].matches('\n').count() + 1;
+        assert_eq!(place.line as usize, line, "{}", candidate.place);
+        let Some(reference) = reference else { continue };
+        references += 1;
+        let written = reference.written();
+        assert!(
+            !written.starts_with("port:")
+                && !written.starts_with("system:")
+                && !written.starts_with("sha256:"),
+            "{written}"
+        );
+        let host = reference.domain().unwrap_or_default();
+        let known = ["registry.", "quay.io", "nvcr.io", "127.0.0.1", "docker.io", "gcr.io", "ghcr.io"];
+        assert!(known.iter().any(|start| host.starts_with(start)), "{written} at {}", candidate.place);
+    }
+    assert!(references > 3500, "{references}");
+    for finding in &found.findings {
+        println!("{} {} {}", finding.code, finding.place, finding.message);
+        assert!(finding.code.as_str() < "SCN0600", "{finding:?}");
+    }
+}
+
+fn collect(root: &Path, folder: &Path, files: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect(root, &path, files);
+        } else {
+            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            files.insert(name, std::fs::read(&path).unwrap());
+        }
+    }
+}

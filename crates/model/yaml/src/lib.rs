@@ -16,6 +16,7 @@ mod error;
 mod input;
 mod json;
 mod limits;
+mod mapping;
 mod node;
 mod path;
 mod resolve;
