@@ -115,7 +115,7 @@ impl Inner {
         selector: &Selector,
         method: Method,
     ) -> Result<crate::access::Answered, RegistryError> {
-        let path = format!("/v2/{}/manifests/{selector}", attempt.repository);
+        let path = pull_path(attempt, &format!("manifests/{selector}"));
         let mut request = Outgoing::new(method, uri(place, attempt, &path)?);
         request.headers.insert(header::ACCEPT, HeaderValue::from_static(ACCEPT));
         self.send(place, attempt, Action::Pull, &request).await
@@ -130,7 +130,7 @@ impl Inner {
         method: Method,
         range: Option<&'static str>,
     ) -> Result<crate::access::Answered, RegistryError> {
-        let path = format!("/v2/{}/blobs/{digest}", attempt.repository);
+        let path = pull_path(attempt, &format!("blobs/{digest}"));
         let mut request = Outgoing::new(method, uri(place, attempt, &path)?);
         if let Some(range) = range {
             request.headers.insert(header::RANGE, HeaderValue::from_static(range));
@@ -180,6 +180,17 @@ impl Inner {
             return Err(place.error(Problem::DigestMismatch { wanted: descriptor.digest.clone(), detail }));
         }
         Ok(bytes)
+    }
+}
+
+/// The path of something to read. A mirror for several registries is told which one is meant.
+fn pull_path(attempt: &Attempt, what: &str) -> String {
+    match &attempt.namespace {
+        Some(namespace) => {
+            let query = form_urlencoded::Serializer::new(String::new()).append_pair("ns", namespace).finish();
+            format!("/v2/{}/{what}?{query}", attempt.repository)
+        }
+        None => format!("/v2/{}/{what}", attempt.repository),
     }
 }
 

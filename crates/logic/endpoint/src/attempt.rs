@@ -56,6 +56,8 @@ pub struct Attempt {
     pub credential: Option<CredentialId>,
     /// True if the registry may be asked over plain HTTP.
     pub insecure: bool,
+    /// The registry that is meant, where the place asked serves several and is told so (containerd's `ns` parameter).
+    pub namespace: Option<String>,
     /// The rule that led here; `None` is the registry that the reference names.
     pub via: Option<String>,
 }
@@ -103,6 +105,7 @@ pub fn source(reference: &Reference, mirrors: &Mirrors, keyring: &Keyring) -> At
         selector: Selector::of(reference),
         credential: keyring.candidates(&name).first().copied(),
         insecure: mirrors.is_insecure(&name),
+        namespace: None,
         via: None,
     }
 }
@@ -122,49 +125,21 @@ fn names(reference: &Reference, mirrors: &Mirrors) -> Vec<String> {
 }
 
 fn of_name(name: &str, selector: &Selector, mirrors: &Mirrors, keyring: &Keyring, found: &mut Vec<Attempt>) {
-    let (host, repository) = split(name);
-    let mut add = |location: &str, insecure: bool, via: Option<String>| {
-        if mirrors.blocked(location).is_some() {
-            return;
+    let (host, _) = split(name);
+    let ruled = match (mirrors.rule(name), &mirrors.fallback) {
+        (Some((scope, rule)), _) => {
+            let rest = scope.covers(name).and_then(|covered| name.get(covered..)).unwrap_or_default();
+            Some((scope.as_str(), rest, rule))
         }
-        let (there, path) = split(location);
-        let credentials = if there == host {
-            // The kubelet chooses by the image's own name, before any rewriting.
-            keyring.candidates(name)
-        } else {
-            keyring.for_mirror(location).into_iter().collect()
-        };
-        let attempt = Attempt {
-            host: there.to_owned(),
-            repository: path.to_owned(),
-            selector: selector.clone(),
-            credential: None,
-            insecure: insecure || mirrors.is_insecure(location),
-            via,
-        };
-        let mut push = |attempt: Attempt| {
-            // A list of mirrors may repeat the source.
-            let same = |other: &Attempt| {
-                (&other.host, &other.repository, other.credential)
-                    == (&attempt.host, &attempt.repository, attempt.credential)
-            };
-            if !found.iter().any(same) {
-                found.push(attempt);
-            }
-        };
-        if credentials.is_empty() {
-            push(attempt);
-        } else {
-            for credential in credentials {
-                push(Attempt { credential: Some(credential), ..attempt.clone() });
-            }
-        }
+        (None, Some(rule)) => Some((host, name.get(host.len()..).unwrap_or_default(), rule)),
+        (None, None) => None,
     };
-    let Some((scope, rule)) = mirrors.rule(name) else {
-        add(&format!("{host}/{repository}"), false, None);
+    let mut places = Places { name, selector, mirrors, keyring, found, is_containerd: false };
+    let Some((scope, rest, rule)) = ruled else {
+        places.add(name, false, None);
         return;
     };
-    let rest = scope.covers(name).and_then(|covered| name.get(covered..)).unwrap_or_default();
+    places.is_containerd = rule.is_containerd;
     let through = |location: &str| {
         // Hosts compare without case, so a rule's location is brought to the form of a name.
         let normal = match host_and_path(location) {
@@ -172,20 +147,73 @@ fn of_name(name: &str, selector: &Selector, mirrors: &Mirrors, keyring: &Keyring
             Ok((host, path)) => format!("{host}/{path}"),
             Err(_) => location.to_owned(),
         };
-        (format!("{normal}{rest}"), format!("{}: {} → {location}", rule.origin(), scope.as_str()))
+        (format!("{normal}{rest}"), format!("{}: {scope} → {location}", rule.origin()))
     };
     for (location, insecure) in rule.mirrors(selector) {
         let (place, via) = through(location);
-        add(&place, insecure, Some(via));
+        places.add(&place, insecure, Some(via));
     }
     match &rule.location {
-        Some(location) if location != scope.as_str() => {
+        Some(location) if location != scope => {
             let (place, via) = through(location);
             if !rule.blocked {
-                add(&place, rule.insecure, Some(via));
+                places.add(&place, rule.insecure, Some(via));
             }
         }
-        _ => add(name, rule.insecure, None),
+        _ => places.add(name, rule.insecure, None),
+    }
+}
+
+/// Collects the places for one name.
+struct Places<'a> {
+    name: &'a str,
+    selector: &'a Selector,
+    mirrors: &'a Mirrors,
+    keyring: &'a Keyring,
+    found: &'a mut Vec<Attempt>,
+    is_containerd: bool,
+}
+
+impl Places<'_> {
+    fn add(&mut self, location: &str, insecure: bool, via: Option<String>) {
+        if self.mirrors.blocked(location).is_some() {
+            return;
+        }
+        let ((host, _), (there, path)) = (split(self.name), split(location));
+        let credentials = if there == host || self.is_containerd {
+            // The kubelet chooses by the image's own name, before any rewriting.
+            self.keyring.candidates(self.name)
+        } else {
+            self.keyring.for_mirror(location).into_iter().collect()
+        };
+        let namespace = (self.is_containerd && there != host).then(|| host.to_owned());
+        let attempt = Attempt {
+            host: there.to_owned(),
+            repository: path.to_owned(),
+            selector: self.selector.clone(),
+            credential: None,
+            insecure: insecure || self.mirrors.is_insecure(location),
+            namespace,
+            via,
+        };
+        if credentials.is_empty() {
+            self.push(attempt);
+        } else {
+            for credential in credentials {
+                self.push(Attempt { credential: Some(credential), ..attempt.clone() });
+            }
+        }
+    }
+
+    /// A list of mirrors may repeat the source.
+    fn push(&mut self, attempt: Attempt) {
+        let same = |other: &Attempt| {
+            (&other.host, &other.repository, other.credential)
+                == (&attempt.host, &attempt.repository, attempt.credential)
+        };
+        if !self.found.iter().any(same) {
+            self.found.push(attempt);
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 //! endpoints from [`attempts`], so that they cannot disagree.
 
 mod attempt;
+mod containerd_hosts;
 mod credential;
 mod docker_config;
 mod endpoints_file;

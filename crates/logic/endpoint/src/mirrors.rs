@@ -9,7 +9,7 @@ use crate::attempt::Selector;
 use crate::order::merged;
 use crate::scope::Scope;
 use crate::toml::TomlError;
-use crate::{endpoints_file, openshift, registries_conf};
+use crate::{containerd_hosts, endpoints_file, openshift, registries_conf};
 
 /// Most rules of all kinds together; large disconnected clusters have some hundred.
 const RULES_MAX: usize = 10_000;
@@ -20,7 +20,7 @@ pub(crate) const FILE_MAX: usize = 1024 * 1024;
 /// search registries for short names, and addresses.
 ///
 /// Sources: OpenShift's `ImageDigestMirrorSet`, `ImageTagMirrorSet`, `ImageContentSourcePolicy` and the cluster's
-/// `Image` configuration; `registries.conf` (version 2) of a node; an endpoints file of addresses.
+/// `Image` configuration; `registries.conf` (version 2) of a node; containerd's `hosts.toml`; an endpoints file of addresses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mirrors {
     pub(crate) rules: BTreeMap<Scope, Rule>,
@@ -30,6 +30,8 @@ pub struct Mirrors {
     pub(crate) allowed: Option<(String, Vec<Scope>)>,
     pub(crate) search: Vec<String>,
     addresses: BTreeMap<String, Address>,
+    /// containerd's rule for registries without one of their own.
+    pub(crate) fallback: Option<Rule>,
 }
 
 /// Where a registry is really reached: an address that stands in for its name. The registry keeps its name; only the
@@ -52,6 +54,8 @@ pub(crate) struct Rule {
     pub(crate) blocked: bool,
     /// Mirrors of registries.conf, in order.
     pub(crate) listed: Vec<Mirror>,
+    /// True for containerd, which sends the pod's credential to mirrors too, and tells them which registry is meant.
+    pub(crate) is_containerd: bool,
     /// Lists of mirrors from OpenShift's objects, to be joined.
     pub(crate) for_digests: Vec<Vec<String>>,
     pub(crate) for_tags: Vec<Vec<String>>,
@@ -149,6 +153,19 @@ impl Mirrors {
         self.check_count(origin)
     }
 
+    /// Takes a containerd `hosts.toml`. The registry is the name of its folder below `certs.d`: `docker.io`,
+    /// `registry.example.com:5000`, or `_default` for all registries without a folder.
+    pub fn add_containerd_hosts(
+        &mut self,
+        origin: &str,
+        registry: &str,
+        text: &str,
+    ) -> Result<(), MirrorsError> {
+        check_size(origin, text.len())?;
+        containerd_hosts::add(self, origin, registry, text)?;
+        self.check_count(origin)
+    }
+
     /// Takes an endpoints file: `{version: 1, endpoints: [{registry: quay.io, address: 127.0.0.1:5000, insecure:
     /// true}]}`. It sends connections for a registry to an address; the registry keeps its name.
     pub fn add_endpoints(&mut self, origin: &str, yaml: &[u8]) -> Result<(), MirrorsError> {
@@ -195,7 +212,7 @@ impl Mirrors {
     pub(crate) fn is_insecure(&self, name: &str) -> bool {
         let registry = name.split('/').next().unwrap_or(name);
         self.insecure.keys().any(|scope| scope.covers(name).is_some())
-            || self.rule(name).is_some_and(|(_, rule)| rule.insecure)
+            || self.rule(name).is_some_and(|(scope, rule)| rule.insecure && rule.is_source(scope))
             || self.address(registry).is_some_and(|address| address.insecure)
     }
 
@@ -221,7 +238,7 @@ impl Mirrors {
             rule.listed.len()
                 + rule.for_digests.iter().chain(&rule.for_tags).map(|list| list.len() + 1).sum::<usize>()
         };
-        let count = self.rules.values().map(|rule| 1 + mirrors(rule)).sum::<usize>()
+        let count = self.rules.values().chain(&self.fallback).map(|rule| 1 + mirrors(rule)).sum::<usize>()
             + self.insecure.len()
             + self.blocked.len()
             + self.allowed.as_ref().map_or(0, |(_, scopes)| scopes.len())
@@ -233,6 +250,11 @@ impl Mirrors {
 impl Rule {
     pub(crate) fn origin(&self) -> String {
         self.origins.join(", ")
+    }
+
+    /// True if what the rule says of the source is about the scope itself, not about another place.
+    fn is_source(&self, scope: &Scope) -> bool {
+        self.location.as_ref().is_none_or(|location| location == scope.as_str())
     }
 
     /// Locations of mirrors that serve the selector, in order, with whether the rule itself calls them insecure.

@@ -18,8 +18,17 @@ pub struct TomlError {
     pub problem: String,
 }
 
+/// A tree, and the paths of its tables and entries in the order of the text.
+pub(crate) type Ordered = (Map<String, Value>, Vec<Vec<String>>);
+
 /// Reads a document into the same tree that JSON would give.
 pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, TomlError> {
+    parse_ordered(text).map(|(root, _)| root)
+}
+
+/// Reads a document, and lists the paths of its tables and entries in the order of the text, which the tree does not keep.
+pub(crate) fn parse_ordered(text: &str) -> Result<Ordered, TomlError> {
+    let mut order: Vec<Vec<String>> = Vec::new();
     let mut parser = Parser { rest: text, line: 1 };
     let mut root = Map::new();
     let mut current: Vec<String> = Vec::new();
@@ -27,7 +36,7 @@ pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, TomlError> {
     loop {
         parser.skip_blank(true);
         if parser.rest.is_empty() {
-            return Ok(root);
+            return Ok((root, order));
         }
         if parser.take("[[") {
             current = parser.key_path()?;
@@ -44,12 +53,14 @@ pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, TomlError> {
                 return Err(parser.error(format!("the table [{}] is there twice", current.join("."))));
             }
             opened.push(current.clone());
+            order.push(current.clone());
             parser.table(&mut root, &current)?;
         } else {
             let path = parser.key_path()?;
             parser.expect("=")?;
             let value = parser.value(0)?;
             parser.end_of_line()?;
+            order.push(current.iter().chain(&path).cloned().collect());
             let table = parser.table(&mut root, &current)?;
             parser.insert(table, &path, value)?;
         }

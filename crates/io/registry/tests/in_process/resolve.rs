@@ -172,6 +172,18 @@ async fn a_mirror_is_asked_before_the_source() {
     assert!(registries.asked().iter().all(|request| request.contains("mirror.example:5000/v2/m/nb")));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_mirror_of_several_registries_is_told_which_one_is_meant() {
+    let mut registries = Registries::new();
+    registries.push("mirror.example:5000/team/nb:1", &image("1.0", &["linux/amd64"]));
+    let rule = "[host.\"https://mirror.example:5000\"]\n";
+    registries.mirrors.add_containerd_hosts("hosts.toml", "_default", rule).unwrap();
+    registries.client().resolve(&reference("quay.io/team/nb:1")).await.unwrap();
+    let asked = registries.asked();
+    assert_eq!(asked[0], "HEAD mirror.example:5000/v2/team/nb/manifests/1?ns=quay.io");
+    assert!(asked.iter().all(|request| request.ends_with("?ns=quay.io")), "{asked:?}");
+}
+
 #[test]
 fn work_can_be_sent_to_other_threads() {
     fn is_send<T: Send>(_: &T) {}

@@ -372,3 +372,107 @@ fn credentials_go_with_attempts() {
         ]
     );
 }
+
+fn hosts(registry: &str, text: &str) -> Mirrors {
+    let mut mirrors = Mirrors::new();
+    mirrors.add_containerd_hosts("hosts.toml", registry, text).unwrap_or_else(|error| panic!("{error}"));
+    mirrors
+}
+
+#[test]
+fn containerd_asks_hosts_in_the_order_of_the_file_and_then_the_server() {
+    let text = r#"
+server = "https://registry-1.docker.io"
+
+[host."https://z.example.net"]
+  capabilities = ["pull", "resolve"]
+[host."http://a.example.net:5000"]
+  capabilities = ["pull"]
+  skip_verify = true
+[host."https://harbor.example.net/v2/proxy"]
+  override_path = true
+[host."https://push.example.net"]
+  capabilities = ["push"]
+[host."https://b.example.net".header]
+  x-custom = "1"
+"#;
+    let mirrors = hosts("docker.io", text);
+    check(
+        &mirrors,
+        &format!("python@{D}"),
+        &[
+            &format!("z.example.net/library/python@{D}"),
+            &format!("a.example.net:5000/library/python@{D}"),
+            &format!("harbor.example.net/proxy/library/python@{D}"),
+            &format!("b.example.net/library/python@{D}"),
+            &format!("docker.io/library/python@{D}"),
+        ],
+    );
+    // Without `resolve` a host is not asked what a tag stands for.
+    check(
+        &mirrors,
+        "python:3",
+        &[
+            "z.example.net/library/python:3",
+            "harbor.example.net/proxy/library/python:3",
+            "b.example.net/library/python:3",
+            "docker.io/library/python:3",
+        ],
+    );
+    check(&mirrors, "quay.io/a/b:1", &["quay.io/a/b:1"]);
+    let found = attempts(&Reference::parse(&format!("python@{D}")).unwrap(), &mirrors, &Keyring::new());
+    assert_eq!(
+        found.iter().map(|attempt| attempt.insecure).collect::<Vec<_>>(),
+        [false, true, false, false, false]
+    );
+    let namespaces: Vec<_> = found.iter().map(|attempt| attempt.namespace.as_deref()).collect();
+    assert_eq!(
+        namespaces,
+        [Some("docker.io"), Some("docker.io"), Some("docker.io"), Some("docker.io"), None]
+    );
+}
+
+// C023, containerd/containerd#9206: the origin is added as the last endpoint, unless `server` names another one.
+#[test]
+fn containerd_falls_back_to_the_origin() {
+    let mut mirrors = hosts("_default", "[host.\"https://mirror.example.net\"]\n");
+    check(&mirrors, "some/image:1", &["mirror.example.net/some/image:1", "docker.io/some/image:1"]);
+    check(&mirrors, "quay.io/a/b:1", &["mirror.example.net/a/b:1", "quay.io/a/b:1"]);
+    let own = "server = \"http://only.example.net:5000\"\n";
+    mirrors.add_containerd_hosts("hosts.toml", "quay.io", own).unwrap();
+    check(&mirrors, "quay.io/a/b:1", &["only.example.net:5000/a/b:1"]);
+    let written = source(&Reference::parse("quay.io/a/b:1").unwrap(), &mirrors, &Keyring::new());
+    assert_eq!((written.host.as_str(), written.insecure), ("quay.io", false));
+}
+
+#[test]
+fn containerd_sends_the_pods_credential_to_mirrors() {
+    let mut keyring = Keyring::new();
+    let secret = |text: &str| crate::Secret::new(text);
+    keyring.add("pod", "quay.io", secret("u"), secret("p"));
+    let mirrors = hosts("quay.io", "[host.\"https://mirror.example.net\"]\n");
+    let found = attempts(&Reference::parse("quay.io/a/b:1").unwrap(), &mirrors, &keyring);
+    assert_eq!(found.len(), 2);
+    assert!(found.iter().all(|attempt| attempt.credential.is_some()));
+}
+
+#[test]
+fn malformed_hosts_files_name_the_field() {
+    let refused = |registry: &str, text: &str| {
+        Mirrors::new().add_containerd_hosts("h", registry, text).unwrap_err().to_string()
+    };
+    assert!(
+        refused("docker.io", "[host.\"https://a.b\"]\ncapabilities = ['delete']")
+            .contains("`delete` is none of")
+    );
+    assert!(refused("docker.io", "[host.\"https://a.b/path\"]").contains("below /v2/"));
+    assert!(
+        refused("docker.io", "[host.\"https://a.b\"]\nskip = true")
+            .contains("host.\"https://a.b\".skip: no such setting")
+    );
+    assert!(refused("docker.io", "host = 1").contains("host: write"));
+    assert!(refused("docker.io", "host = {\"https://a.b\" = {}}").contains("has no order"));
+    assert!(refused("docker.io", "server = 1").contains("server: a text"));
+    assert!(refused("a/b", "").contains("folder"));
+    assert!(refused("*.b.c", "").contains("folder"));
+}
