@@ -57,7 +57,7 @@ pub fn apply(
     if request.manager == last_applied::KUBECTL {
         last_applied::refresh(&mut object, body);
     }
-    finish(request, &mut object, before.as_ref());
+    finish(request, &mut object, before.as_ref())?;
     managers.encode_into(&mut object);
     Ok(object)
 }
@@ -97,9 +97,15 @@ fn check_kind(request: &Request<'_>, body: &Value) -> Result<(), MergeError> {
 }
 
 /// What the server does with the object of a write before it keeps it.
-pub(crate) fn finish(request: &Request<'_>, object: &mut Value, live: Option<&Value>) {
+pub(crate) fn finish(
+    request: &Request<'_>,
+    object: &mut Value,
+    live: Option<&Value>,
+) -> Result<(), MergeError> {
     request.reset(object, live);
     if request.store == Store::Typed {
-        normalize(request.schema, &request.root(), object);
+        normalize(request.schema, &request.root(), object)
+            .map_err(|misfit| MergeError::Invalid { what: "the new object", misfit })?;
     }
+    Ok(())
 }

@@ -279,9 +279,7 @@ impl Managers {
             return;
         }
         let metadata = object.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
-        if !metadata.is_object() {
-            *metadata = Value::Object(Map::new());
-        }
+        // Where metadata is no map there is no place for ownership.
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("managedFields".to_owned(), Value::Array(entries));
         }

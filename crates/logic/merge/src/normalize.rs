@@ -1,69 +1,100 @@
 //! The form in which a server keeps objects of built-in kinds.
 //!
-//! Such an object passes through the server's own type: quantities and times are written in their
-//! canonical form, fields that are always written get their zero value, empty ones that are omitted
+//! Such an object passes through the server's own type: quantities, times and encoded bytes are written in
+//! their canonical form, fields that are always written get their zero value, empty ones that are omitted
 //! disappear, and fields the type does not know are lost.
 
-use scantling_api::schema::{FieldFacts, MapType, Schema, TypeRef};
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use scantling_api::schema::{FieldFacts, MapType, Scalar, Schema, TypeRef};
 use serde_json::{Map, Value, json};
 
-use crate::path::MAX_DEPTH;
+use crate::managers::{seconds, timestamp};
+use crate::path::{Element, MAX_DEPTH};
 use crate::quantity;
-use crate::shape::{Shape, field_type, shape};
+use crate::shape::{Shape, field_type, scalar_fits, shape};
+use crate::validate::Misfit;
 
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
 const TIME: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Time";
+const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
-/// Brings `value` of type `t` into the form that is kept.
-pub(crate) fn normalize(schema: &Schema, t: &TypeRef, value: &mut Value) {
-    walk(schema, Some(t), value, 0);
+/// Fields that hold bytes, or maps of bytes, written in base64. Their schema says no more than text.
+const BYTES: [(&str, &str); 8] = [
+    ("io.k8s.api.core.v1.Secret", "data"),
+    ("io.k8s.api.core.v1.ConfigMap", "binaryData"),
+    ("io.k8s.api.admissionregistration.v1.WebhookClientConfig", "caBundle"),
+    ("io.k8s.api.certificates.v1.CertificateSigningRequestSpec", "request"),
+    ("io.k8s.api.certificates.v1.CertificateSigningRequestStatus", "certificate"),
+    ("io.k8s.api.core.v1.SerializedReference", "data"),
+    ("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig", "caBundle"),
+    ("io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec", "caBundle"),
+];
+
+/// Bits beyond the last byte are ignored, as the server's decoder does.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
+/// Brings `value` of type `t` into the form that is kept, or says what the server's type cannot hold.
+pub(crate) fn normalize(schema: &Schema, t: &TypeRef, value: &mut Value) -> Result<(), Misfit> {
+    walk(schema, Some(t), value, 0)
 }
 
-fn walk(schema: &Schema, t: Option<&TypeRef>, value: &mut Value, depth: usize) {
+fn walk(schema: &Schema, t: Option<&TypeRef>, value: &mut Value, depth: usize) -> Result<(), Misfit> {
     if depth > MAX_DEPTH {
-        return;
+        return Err(Misfit::here(format!("nests deeper than {MAX_DEPTH}")));
     }
     match t.and_then(TypeRef::name) {
         Some(QUANTITY) => return quantity_value(value),
         Some(TIME) => return time_value(value),
+        Some(INT_OR_STRING) if value.is_boolean() => {
+            return Err(Misfit::here("expected a number or text"));
+        }
         _ => {}
     }
     match (shape(schema, t, Some(value)), value) {
+        (None, _) | (_, Value::Null) => Ok(()),
         (Some(Shape::Map(map, _)), Value::Object(entries)) => {
             if map.fields.is_empty() {
                 for (name, value) in entries.iter_mut() {
+                    let t = field_type(map, name);
                     if value.is_null() {
-                        *value = zero_of(schema, field_type(map, name));
+                        *value = zero_of(schema, t);
                     }
-                    walk(schema, field_type(map, name), value, depth + 1);
+                    let element = || Element::field(name.as_str());
+                    walk(schema, t, value, depth + 1).map_err(|misfit| misfit.under(&element()))?;
                 }
-            } else {
-                structure(schema, map, entries, depth);
+                return Ok(());
             }
+            structure(schema, t.and_then(TypeRef::name).unwrap_or(""), map, entries, depth)
         }
         (Some(Shape::List(list, _)), Value::Array(items)) => {
-            for item in items {
+            for (index, item) in items.iter_mut().enumerate() {
                 if item.is_null() {
                     *item = zero_of(schema, Some(&list.element));
                 }
-                walk(schema, Some(&list.element), item, depth + 1);
+                let element = || Element::Index(i64::try_from(index).unwrap_or(i64::MAX));
+                walk(schema, Some(&list.element), item, depth + 1)
+                    .map_err(|misfit| misfit.under(&element()))?;
             }
+            Ok(())
         }
-        (Some(Shape::Scalar(_)), Value::Number(number)) => {
-            // The server's types write whole numbers without a fraction.
-            if let Some(float) = number.as_f64().filter(|_| !number.is_i64() && !number.is_u64())
-                && float.fract() == 0.0
-                && float.abs() < 9e15
-                && let Ok(int) = format!("{float:.0}").parse::<i64>()
-            {
-                *number = int.into();
-            }
+        (Some(Shape::Scalar(scalar)), value) if scalar_fits(scalar, value) => {
+            whole_number(value);
+            Ok(())
         }
-        _ => {}
+        _ => Err(Misfit::here("the value has another form than its type")),
     }
 }
 
-fn structure(schema: &Schema, map: &MapType, entries: &mut Map<String, Value>, depth: usize) {
+fn structure(
+    schema: &Schema,
+    type_name: &str,
+    map: &MapType,
+    entries: &mut Map<String, Value>,
+    depth: usize,
+) -> Result<(), Misfit> {
     if map.element.is_none() {
         entries.retain(|name, _| map.fields.contains_key(name));
     }
@@ -78,13 +109,19 @@ fn structure(schema: &Schema, map: &MapType, entries: &mut Map<String, Value>, d
                 }
             },
             Some(value) => {
-                walk(schema, Some(&facts.t), value, depth + 1);
+                let done = if BYTES.contains(&(type_name, name.as_str())) {
+                    bytes_value(value)
+                } else {
+                    walk(schema, Some(&facts.t), value, depth + 1)
+                };
+                done.map_err(|misfit| misfit.under(&Element::field(name.as_str())))?;
                 if omitted(facts, value) {
                     entries.remove(name);
                 }
             }
         }
     }
+    Ok(())
 }
 
 fn omitted(facts: &FieldFacts, value: &Value) -> bool {
@@ -101,7 +138,6 @@ fn omitted(facts: &FieldFacts, value: &Value) -> bool {
 
 /// What the server's type makes of a null in a list or in a map.
 fn zero_of(schema: &Schema, t: Option<&TypeRef>) -> Value {
-    use scantling_api::schema::Scalar;
     if t.and_then(TypeRef::name) == Some(QUANTITY) {
         return json!("0");
     }
@@ -114,22 +150,133 @@ fn zero_of(schema: &Schema, t: Option<&TypeRef>) -> Value {
     }
 }
 
-fn quantity_value(value: &mut Value) {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        Value::Number(number) => crate::value::number_text(number),
-        _ => return,
-    };
-    if let Some(canonical) = quantity::canonical(&text) {
-        *value = Value::String(canonical);
+/// The server's types write whole numbers without a fraction.
+fn whole_number(value: &mut Value) {
+    if let Value::Number(number) = value
+        && !number.is_i64()
+        && !number.is_u64()
+        && let Some(float) = number.as_f64()
+        && float.fract() == 0.0
+        && let Ok(int) = format!("{float:.0}").parse::<i64>()
+    {
+        *number = int.into();
     }
 }
 
+fn quantity_value(value: &mut Value) -> Result<(), Misfit> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => crate::value::number_text(number),
+        _ => return Err(Misfit::here("expected a quantity, such as 500m or 2Gi")),
+    };
+    let Some(canonical) = quantity::canonical(&text) else {
+        return Err(Misfit::here("expected a quantity, such as 500m or 2Gi"));
+    };
+    *value = Value::String(canonical);
+    Ok(())
+}
+
 /// Times are kept in UTC and whole seconds.
-fn time_value(value: &mut Value) {
-    if let Value::String(text) = value
-        && let Some(seconds) = crate::managers::seconds(text)
-    {
-        *value = Value::String(crate::managers::timestamp(seconds));
+fn time_value(value: &mut Value) -> Result<(), Misfit> {
+    let Value::String(text) = value else {
+        return if value.is_null() { Ok(()) } else { Err(Misfit::here("expected a time")) };
+    };
+    let Some(seconds) = seconds(text) else {
+        return Err(Misfit::here("expected an RFC 3339 time, such as 2024-01-31T12:00:00Z"));
+    };
+    *value = Value::String(timestamp(seconds));
+    Ok(())
+}
+
+fn bytes_value(value: &mut Value) -> Result<(), Misfit> {
+    match value {
+        Value::Null => Ok(()),
+        Value::Object(entries) => {
+            for (name, value) in entries {
+                bytes_value(value).map_err(|misfit| misfit.under(&Element::field(name.as_str())))?;
+            }
+            Ok(())
+        }
+        Value::String(text) => {
+            let compact: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+            match BASE64.decode(compact) {
+                Ok(bytes) => {
+                    *text = BASE64.encode(bytes);
+                    Ok(())
+                }
+                Err(_) => Err(Misfit::here("expected text in base64")),
+            }
+        }
+        _ => Err(Misfit::here("expected text in base64")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn schema() -> Schema {
+        Schema::from_json(&json!({"types": {
+            "T": {"fields": {
+                "always": {"t": "string", "zero": ""}, "n": {"t": "number", "omitzero": true},
+                "list": {"t": {"list": "string", "type": "atomic"}, "zero": null},
+                "map": {"t": {"map": "string"}, "omitzero": true}, "ptr": {"t": "#In"},
+                "cpu": {"t": {"map": format!("#{QUANTITY}")}}, "at": {"t": format!("#{TIME}")},
+                "port": {"t": format!("#{INT_OR_STRING}")}}},
+            "In": {"fields": {"x": {"t": "number", "zero": 0}}},
+            "io.k8s.api.core.v1.Secret": {"fields": {"data": {"t": {"map": "string"}}}},
+            QUANTITY: "untyped", TIME: "untyped", INT_OR_STRING: "untyped"}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn keeps_the_servers_form() {
+        for (t, given, kept) in [
+            ("T", json!({}), json!({"always": "", "list": null})),
+            ("T", json!({"always": null, "n": 0, "list": [], "map": {}}), json!({"always": "", "list": []})),
+            (
+                "T",
+                json!({"always": "a", "unknown": 1, "ptr": {}}),
+                json!({"always": "a", "list": null, "ptr": {"x": 0}}),
+            ),
+            (
+                "T",
+                json!({"map": {"a": null}, "n": 2.0}),
+                json!({"always": "", "list": null, "map": {"a": ""}, "n": 2}),
+            ),
+            (
+                "T",
+                json!({"cpu": {"a": "1000m", "b": 2, "c": null}, "at": "2024-01-01T01:00:00.5+01:00"}),
+                json!({"always": "", "list": null, "cpu": {"a": "1", "b": "2", "c": "0"}, "at": "2024-01-01T00:00:00Z"}),
+            ),
+            (
+                "io.k8s.api.core.v1.Secret",
+                json!({"data": {"a": "YQ\n==", "b": null, "c": "YR=="}}),
+                json!({"data": {"a": "YQ==", "b": null, "c": "YQ=="}}),
+            ),
+        ] {
+            let mut value = given.clone();
+            normalize(&schema(), &TypeRef::named(t), &mut value).unwrap();
+            assert_eq!(value, kept, "{given}");
+            normalize(&schema(), &TypeRef::named(t), &mut value).unwrap();
+            assert_eq!(value, kept, "{given}, twice");
+        }
+    }
+
+    #[test]
+    fn refuses_what_the_type_cannot_hold() {
+        for (t, given, wanted) in [
+            ("T", json!({"cpu": {"a": "lots"}}), ".cpu.a: expected a quantity"),
+            ("T", json!({"at": "noon"}), ".at: expected an RFC 3339 time"),
+            ("T", json!({"port": true}), ".port: expected a number or text"),
+            ("T", json!({"list": ["a", 1]}), ".list[1]: the value has another form"),
+            ("T", json!({"ptr": "x"}), ".ptr: the value has another form"),
+            ("io.k8s.api.core.v1.Secret", json!({"data": {"a": "%"}}), ".data.a: expected text in base64"),
+        ] {
+            let mut value = given.clone();
+            let message = normalize(&schema(), &TypeRef::named(t), &mut value).unwrap_err().to_string();
+            assert!(message.starts_with(wanted), "{message}");
+        }
     }
 }

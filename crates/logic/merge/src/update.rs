@@ -28,7 +28,10 @@ pub fn update(request: &Request<'_>, live: Option<&Value>, new: &Value) -> Resul
     let before = live.map(|live| request.convert(live));
     let mut object = request.convert(new);
     if request.store == Store::Typed {
-        normalize(request.schema, &request.root(), &mut object);
+        // A server reads the body into its own type before anything else.
+        normalize(request.schema, &request.root(), &mut object).map_err(|misfit| {
+            MergeError::Refused(format!("the new object does not fit its type: {misfit}"))
+        })?;
     }
     let managers = recorded(request, before.as_ref(), new);
     strip(&mut object);
@@ -39,7 +42,7 @@ pub fn update(request: &Request<'_>, live: Option<&Value>, new: &Value) -> Resul
     } else {
         Ownership::new(request).update(&state, &object, managers, request.manager, now).unwrap_or_default()
     };
-    finish(request, &mut object, before.as_ref());
+    finish(request, &mut object, before.as_ref())?;
     tracked.encode_into(&mut object);
     Ok(object)
 }
@@ -67,8 +70,8 @@ fn has_uid(object: &Value) -> bool {
 /// The object before it exists, as the server's type has it.
 pub(crate) fn empty(request: &Request<'_>) -> Value {
     let mut object = request.identity();
-    if request.store == Store::Typed {
-        normalize(request.schema, &request.root(), &mut object);
+    if request.store == Store::Typed && normalize(request.schema, &request.root(), &mut object).is_err() {
+        return request.identity();
     }
     object
 }

@@ -23,7 +23,7 @@ impl Misfit {
         Self { path: String::new(), problem: problem.into() }
     }
 
-    fn under(mut self, element: &Element) -> Self {
+    pub(crate) fn under(mut self, element: &Element) -> Self {
         self.path.insert_str(0, &element.to_string());
         self
     }

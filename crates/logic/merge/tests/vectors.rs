@@ -192,10 +192,10 @@ fn perform(
     let mut object = match step["op"].as_str().unwrap() {
         "apply" => apply(&request, current, body, step["force"] == true)?,
         "create" | "update" => update(&request, current, body)?,
-        "patch-merge" => patched(merge_patch(current.unwrap(), body))?,
-        "patch-json" => patched(json_patch(current.unwrap(), body))?,
+        "patch-merge" => patched(merge_patch(current.unwrap_or(&Value::Null), body))?,
+        "patch-json" => patched(json_patch(current.unwrap_or(&Value::Null), body))?,
         "patch-strategic" => {
-            patched(strategic_merge_patch(schema, request.type_name, current.unwrap(), body))?
+            patched(strategic_merge_patch(schema, request.type_name, current.unwrap_or(&Value::Null), body))?
         }
         other => panic!("unknown operation {other}"),
     };
@@ -211,6 +211,9 @@ fn identify(object: &mut Value, live: Option<&Value>) {
         Some(live) => &live["metadata"],
         None => &created,
     };
+    if !object["metadata"].is_object() {
+        object["metadata"] = json!({});
+    }
     for name in ["uid", "creationTimestamp"] {
         match source.get(name) {
             Some(value) => object["metadata"][name] = value.clone(),
