@@ -54,6 +54,11 @@ pub fn apply(
         other => other,
     }?;
     let mut object = object.unwrap_or(state);
+    if request.store == Store::Typed {
+        // Even what is given back below has passed through the server's type.
+        normalize(request.schema, &request.root(), &mut object)
+            .map_err(|misfit| MergeError::Invalid { what: "the merged object", misfit })?;
+    }
     if request.manager == last_applied::KUBECTL {
         last_applied::refresh(&mut object, body);
     }

@@ -38,90 +38,126 @@ const BASE64: GeneralPurpose =
 
 /// Brings `value` of type `t` into the form that is kept, or says what the server's type cannot hold.
 pub(crate) fn normalize(schema: &Schema, t: &TypeRef, value: &mut Value) -> Result<(), Misfit> {
-    walk(schema, Some(t), value, 0)
+    Walk { schema, held: false }.walk(Some(t), value, Place::default())
 }
 
-fn walk(schema: &Schema, t: Option<&TypeRef>, value: &mut Value, depth: usize) -> Result<(), Misfit> {
-    if depth > MAX_DEPTH {
-        return Err(Misfit::here(format!("nests deeper than {MAX_DEPTH}")));
-    }
-    match t.and_then(TypeRef::name) {
-        Some(QUANTITY) => return quantity_value(value),
-        Some(TIME) => return time_value(value),
-        Some(INT_OR_STRING) if value.is_boolean() => {
-            return Err(Misfit::here("expected a number or text"));
-        }
-        _ => {}
-    }
-    match (shape(schema, t, Some(value)), value) {
-        (None, _) | (_, Value::Null) => Ok(()),
-        (Some(Shape::Map(map, _)), Value::Object(entries)) => {
-            if map.fields.is_empty() {
-                for (name, value) in entries.iter_mut() {
-                    let t = field_type(map, name);
-                    if value.is_null() {
-                        *value = zero_of(schema, t);
-                    }
-                    let element = || Element::field(name.as_str());
-                    walk(schema, t, value, depth + 1).map_err(|misfit| misfit.under(&element()))?;
-                }
-                return Ok(());
-            }
-            structure(schema, t.and_then(TypeRef::name).unwrap_or(""), map, entries, depth)
-        }
-        (Some(Shape::List(list, _)), Value::Array(items)) => {
-            for (index, item) in items.iter_mut().enumerate() {
-                if item.is_null() {
-                    *item = zero_of(schema, Some(&list.element));
-                }
-                let element = || Element::Index(i64::try_from(index).unwrap_or(i64::MAX));
-                walk(schema, Some(&list.element), item, depth + 1)
-                    .map_err(|misfit| misfit.under(&element()))?;
-            }
-            Ok(())
-        }
-        (Some(Shape::Scalar(scalar)), value) if scalar_fits(scalar, value) => {
-            whole_number(value);
-            Ok(())
-        }
-        _ => Err(Misfit::here("the value has another form than its type")),
-    }
+/// Brings `value` into the form in which the server's type holds it when it compares it with another.
+///
+/// This is the form that is kept, except where lists are compared as one value: there an empty list or map
+/// differs from none, and a quantity can differ from its canonical form.
+pub(crate) fn as_held(schema: &Schema, t: &TypeRef, value: &mut Value) -> Result<(), Misfit> {
+    Walk { schema, held: true }.walk(Some(t), value, Place::default())
 }
 
-fn structure(
-    schema: &Schema,
-    type_name: &str,
-    map: &MapType,
-    entries: &mut Map<String, Value>,
+/// Where in an object the walk is.
+#[derive(Clone, Copy, Default)]
+struct Place {
     depth: usize,
-) -> Result<(), Misfit> {
-    if map.element.is_none() {
-        entries.retain(|name, _| map.fields.contains_key(name));
+    /// Inside a value that is owned as one.
+    atomic: bool,
+    /// Inside a list that is compared as one value.
+    whole: bool,
+}
+
+impl Place {
+    fn inside(self, atomic: bool, list: bool) -> Self {
+        let atomic = self.atomic || atomic;
+        Self { depth: self.depth + 1, atomic, whole: self.whole || (list && atomic) }
     }
-    for (name, facts) in &map.fields {
-        match entries.get_mut(name) {
-            None | Some(Value::Null) => match &facts.zero {
-                Some(zero) => {
-                    entries.insert(name.clone(), zero.clone());
+}
+
+struct Walk<'a> {
+    schema: &'a Schema,
+    held: bool,
+}
+
+impl Walk<'_> {
+    fn walk(&self, t: Option<&TypeRef>, value: &mut Value, place: Place) -> Result<(), Misfit> {
+        let schema = self.schema;
+        if place.depth > MAX_DEPTH {
+            return Err(Misfit::here(format!("nests deeper than {MAX_DEPTH}")));
+        }
+        let raw = self.held && place.whole;
+        match t.and_then(TypeRef::name) {
+            Some(QUANTITY) => return quantity_value(value, raw),
+            Some(TIME) => return time_value(value),
+            Some(INT_OR_STRING) if value.is_boolean() => {
+                return Err(Misfit::here("expected a number or text"));
+            }
+            _ => {}
+        }
+        match (shape(schema, t, Some(value)), value) {
+            (None, _) | (_, Value::Null) => Ok(()),
+            (Some(Shape::Map(map, atomic)), Value::Object(entries)) => {
+                let place = place.inside(atomic, false);
+                if map.fields.is_empty() {
+                    for (name, value) in entries.iter_mut() {
+                        let t = field_type(map, name);
+                        if value.is_null() {
+                            *value = zero_of(schema, t);
+                        }
+                        let element = || Element::field(name.as_str());
+                        self.walk(t, value, place).map_err(|misfit| misfit.under(&element()))?;
+                    }
+                    return Ok(());
                 }
-                None => {
-                    entries.remove(name);
+                self.structure(t.and_then(TypeRef::name).unwrap_or(""), map, entries, place)
+            }
+            (Some(Shape::List(list, atomic)), Value::Array(items)) => {
+                let place = place.inside(atomic, true);
+                for (index, item) in items.iter_mut().enumerate() {
+                    if item.is_null() {
+                        *item = zero_of(schema, Some(&list.element));
+                    }
+                    let element = || Element::Index(i64::try_from(index).unwrap_or(i64::MAX));
+                    self.walk(Some(&list.element), item, place).map_err(|misfit| misfit.under(&element()))?;
                 }
-            },
-            Some(value) => {
-                let done = if BYTES.contains(&(type_name, name.as_str())) {
-                    bytes_value(value)
-                } else {
-                    walk(schema, Some(&facts.t), value, depth + 1)
-                };
-                done.map_err(|misfit| misfit.under(&Element::field(name.as_str())))?;
-                if omitted(facts, value) {
-                    entries.remove(name);
+                Ok(())
+            }
+            (Some(Shape::Scalar(scalar)), value) if scalar_fits(scalar, value) => {
+                whole_number(value);
+                Ok(())
+            }
+            _ => Err(Misfit::here("the value has another form than its type")),
+        }
+    }
+
+    fn structure(
+        &self,
+        type_name: &str,
+        map: &MapType,
+        entries: &mut Map<String, Value>,
+        place: Place,
+    ) -> Result<(), Misfit> {
+        if map.element.is_none() {
+            entries.retain(|name, _| map.fields.contains_key(name));
+        }
+        for (name, facts) in &map.fields {
+            match entries.get_mut(name) {
+                None | Some(Value::Null) => match &facts.zero {
+                    Some(zero) => {
+                        entries.insert(name.clone(), zero.clone());
+                    }
+                    None => {
+                        entries.remove(name);
+                    }
+                },
+                Some(value) => {
+                    let done = if BYTES.contains(&(type_name, name.as_str())) {
+                        bytes_value(value)
+                    } else {
+                        self.walk(Some(&facts.t), value, place)
+                    };
+                    done.map_err(|misfit| misfit.under(&Element::field(name.as_str())))?;
+                    let kept = self.held && place.whole && (value.is_array() || value.is_object());
+                    if !kept && omitted(facts, value) {
+                        entries.remove(name);
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 fn omitted(facts: &FieldFacts, value: &Value) -> bool {
@@ -163,7 +199,8 @@ fn whole_number(value: &mut Value) {
     }
 }
 
-fn quantity_value(value: &mut Value) -> Result<(), Misfit> {
+/// `raw` keeps a quantity that the server's type holds in another way than its canonical form.
+fn quantity_value(value: &mut Value, raw: bool) -> Result<(), Misfit> {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Number(number) => crate::value::number_text(number),
@@ -172,7 +209,8 @@ fn quantity_value(value: &mut Value) -> Result<(), Misfit> {
     let Some(canonical) = quantity::canonical(&text) else {
         return Err(Misfit::here("expected a quantity, such as 500m or 2Gi"));
     };
-    *value = Value::String(canonical);
+    let kept = raw && !quantity::same_inside(&text, &canonical);
+    *value = Value::String(if kept { text } else { canonical });
     Ok(())
 }
 
@@ -262,6 +300,21 @@ mod tests {
             normalize(&schema(), &TypeRef::named(t), &mut value).unwrap();
             assert_eq!(value, kept, "{given}, twice");
         }
+    }
+
+    #[test]
+    fn holds_lists_apart_that_are_kept_alike() {
+        let schema = Schema::from_json(&json!({"types": {
+            "T": {"fields": {"list": {"t": {"list": "#In", "type": "atomic"}}, "one": {"t": "#In"}}},
+            "In": {"fields": {"q": {"t": format!("#{QUANTITY}")}, "l": {"t": {"list": "string", "type": "set"}, "omitzero": true}}},
+            QUANTITY: "untyped"}}))
+        .unwrap();
+        let item = json!({"q": "1024Mi", "l": []});
+        let mut value = json!({"list": [item], "one": item});
+        as_held(&schema, &TypeRef::named("T"), &mut value).unwrap();
+        assert_eq!(value, json!({"list": [item], "one": {"q": "1Gi"}}));
+        normalize(&schema, &TypeRef::named("T"), &mut value).unwrap();
+        assert_eq!(value, json!({"list": [{"q": "1Gi"}], "one": {"q": "1Gi"}}));
     }
 
     #[test]

@@ -57,6 +57,25 @@ pub(crate) fn canonical(text: &str) -> Option<String> {
     Some(if written == "0" { written } else { format!("{}{written}", parts.sign) })
 }
 
+/// Whether the server's type holds `text` just as it holds its canonical form, so that the two are equal
+/// even where whole values are compared: they are if neither keeps the text it was read from.
+pub(crate) fn same_inside(text: &str, canonical: &str) -> bool {
+    let text = text.trim();
+    if text == canonical {
+        return true;
+    }
+    let whole_bytes = |text: &str| match take_apart(text) {
+        Some(parts) => {
+            let digits = format!("{}{}", parts.whole, parts.fraction);
+            matches!(parts.suffix, Suffix::Binary(_))
+                && parts.fraction.is_empty()
+                && !is_written_as_given(&parts, &digits)
+        }
+        None => false,
+    };
+    whole_bytes(text) && whole_bytes(canonical)
+}
+
 fn take_apart(text: &str) -> Option<Parts<'_>> {
     let (sign, rest) = match text.as_bytes().first()? {
         b'-' => ("-", text.get(1..)?),
@@ -198,6 +217,20 @@ mod tests {
         }
         for text in ["", " ", "x", "1x", "1.2.3", "1 Gi", "1e", "1Ee", "1KiB", "--1"] {
             assert_eq!(canonical(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn tells_what_is_held_alike() {
+        for (text, canonical, alike) in [
+            ("1Gi", "1Gi", true),
+            ("1024Mi", "1Gi", false),
+            ("16384Mi", "16Gi", true),
+            ("1.5Gi", "1536Mi", false),
+            ("1000m", "1", false),
+            ("0m", "0", false),
+        ] {
+            assert_eq!(same_inside(text, canonical), alike, "{text}");
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::apply::finish;
 use crate::error::MergeError;
 use crate::managers::{Managers, entries, is_reset, seconds, strip};
-use crate::normalize::normalize;
+use crate::normalize::{as_held, normalize};
 use crate::ownership::Ownership;
 use crate::path::MAX_DEPTH;
 use crate::request::{Request, Store};
@@ -29,7 +29,7 @@ pub fn update(request: &Request<'_>, live: Option<&Value>, new: &Value) -> Resul
     let mut object = request.convert(new);
     if request.store == Store::Typed {
         // A server reads the body into its own type before anything else.
-        normalize(request.schema, &request.root(), &mut object).map_err(|misfit| {
+        as_held(request.schema, &request.root(), &mut object).map_err(|misfit| {
             MergeError::Refused(format!("the new object does not fit its type: {misfit}"))
         })?;
     }
