@@ -23,7 +23,8 @@ pub(crate) fn is_applied(wanted: &Value, live: &Value) -> bool {
     object::annotation(wanted, APPLIED) == object::annotation(live, APPLIED) && holds(live, wanted)
 }
 
-/// Does the live value have every wanted field? Servers add defaults, drop empty values and write quantities their own way.
+/// Does the live value have every wanted field? Servers add defaults, drop empty values and write quantities their own way; others add
+/// items of their own to lists of objects (a sidecar), and merging may put those in another order.
 fn holds(live: &Value, wanted: &Value) -> bool {
     match (live, wanted) {
         (Value::Object(live), Value::Object(wanted)) => {
@@ -31,6 +32,9 @@ fn holds(live: &Value, wanted: &Value) -> bool {
                 Some(live) => holds(live, wanted),
                 None => is_empty(wanted),
             })
+        }
+        (Value::Array(live), Value::Array(wanted)) if wanted.iter().all(Value::is_object) => {
+            wanted.iter().all(|wanted| live.iter().any(|live| holds(live, wanted)))
         }
         (Value::Array(live), Value::Array(wanted)) => {
             live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| holds(live, wanted))
@@ -89,14 +93,22 @@ mod tests {
 
     #[test]
     fn servers_write_things_their_own_way() {
-        let wanted =
-            json!({"a": {"cpu": "1000m", "memory": "1Gi"}, "list": [{"x": 1}], "gone": [], "no": false});
+        let wanted = json!({
+            "a": {"cpu": "1000m", "memory": "1Gi"}, "list": [{"x": 1}, {"y": 1}], "args": ["a", "b"], "gone": [], "no": false,
+        });
+        let with =
+            |a: &Value, list: &Value, args: &Value| json!({"a": a, "list": list, "args": args, "more": 1});
+        let (a, list, args) =
+            (json!({"cpu": "1", "memory": "1024Mi"}), json!([{"x": 1}, {"y": 1}]), json!(["a", "b"]));
         for (live, same) in [
-            (json!({"a": {"cpu": "1", "memory": "1024Mi", "more": 1}, "list": [{"x": 1, "d": 2}]}), true),
-            (json!({"a": {"cpu": "2", "memory": "1024Mi"}, "list": [{"x": 1}]}), false),
-            (json!({"a": {"cpu": "1", "memory": "1Gi"}, "list": [{"x": 1}, {"x": 2}]}), false),
-            (json!({"a": {"cpu": "1"}, "list": [{"x": 1}]}), false),
-            (json!({"a": {"cpu": "1", "memory": "1Gi"}, "list": [{"x": "1"}]}), false),
+            (with(&a, &list, &args), true),
+            (with(&a, &json!([{"y": 1, "d": 2}, {"z": 1}, {"x": 1}]), &args), true),
+            (with(&a, &json!([{"x": 1}, {"y": "1"}]), &args), false),
+            (with(&a, &json!([{"x": 1}]), &args), false),
+            (with(&a, &list, &json!(["b", "a"])), false),
+            (with(&a, &list, &json!(["a", "b", "c"])), false),
+            (with(&json!({"cpu": "2", "memory": "1Gi"}), &list, &args), false),
+            (with(&json!({"cpu": "1"}), &list, &args), false),
         ] {
             assert_eq!(holds(&live, &wanted), same, "{live}");
         }

@@ -341,3 +341,45 @@ fn a_catalogue_in_another_namespace_is_used_when_the_notebook_says_so() {
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("mine").as_str()));
 }
+
+#[test]
+fn what_others_add_to_the_set_stays_and_what_the_owner_takes_out_goes() {
+    let mut cluster = running();
+    cluster.annotate("nb", "kubeflow-resource-stopped", &json!("now"));
+    cluster.settle();
+    let mut containers = set(&cluster)["spec"]["template"]["spec"]["containers"].clone();
+    containers[0]["env"].as_array_mut().unwrap().insert(0, json!({"name": "ADDED", "value": "1"}));
+    containers[0]["resources"]["limits"]["cpu"] = json!("1");
+    containers.as_array_mut().unwrap().insert(0, json!({"name": "mesh", "image": "mesh:1"}));
+    let spec =
+        json!({"spec": {"template": {"spec": {"containers": containers, "tolerations": [{"key": "gpu"}]}}}});
+    cluster.edit("apps", "StatefulSet", "anna", "nb", &spec);
+    assert_eq!(cluster.settle(), 0);
+    // The owner takes out a variable and a label, and adds a volume: theirs change, the others' stay.
+    cluster.edit(
+        "kubeflow.org",
+        "Notebook",
+        "anna",
+        "nb",
+        &json!({
+            "metadata": {"labels": {"opendatahub.io/dashboard": null}},
+            "spec": {"template": {"spec": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [{"name": "nb", "image": "x"}]}}},
+        }),
+    );
+    cluster.settle();
+    let template = &set(&cluster)["spec"]["template"];
+    assert!(template["metadata"]["labels"].get("opendatahub.io/dashboard").is_none());
+    assert_eq!(template["spec"]["volumes"][0]["name"], "v");
+    assert_eq!(template["spec"]["tolerations"], json!([{"key": "gpu"}]));
+    let names = |list: &Value| -> Vec<String> {
+        list.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let mut containers = names(&template["spec"]["containers"]);
+    containers.sort();
+    assert_eq!(containers, ["mesh", "nb"]);
+    let container =
+        template["spec"]["containers"].as_array().unwrap().iter().find(|c| c["name"] == "nb").unwrap();
+    let mut env = names(&container["env"]);
+    env.sort();
+    assert_eq!(env, ["ADDED", "NB_PREFIX"]);
+}

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use scantling_api::schema::Schema;
 use scantling_api::{ObjectKey, object};
 use scantling_image::{Digest, ImageIdentity, Reference};
+use scantling_merge::Request;
 use scantling_observed::{Observed, PackageVersion};
 use scantling_reconcile::{Action, Context, KnownImage, KnownImages, RECONCILERS};
 use serde_json::{Value, json};
@@ -144,18 +146,21 @@ impl Cluster {
     pub(crate) fn write(&mut self, action: &Action) {
         let key = action.key().unwrap();
         match action {
-            Action::Apply { object, force, .. } => {
+            Action::Apply { object, manager, force } => {
                 assert!(force);
-                let mut object = object.clone();
-                if let Some(live) = self.observed.get(&key) {
+                let gvk = object::gvk(object).unwrap();
+                let api_version = gvk.api_version();
+                let schema = Schema::kubernetes();
+                let request = Request::new(schema, &api_version, &gvk.kind, manager, "2026-01-01T00:00:00Z");
+                let live = self.observed.get(&key);
+                let merged = scantling_merge::apply(&request, live, object, true).unwrap();
+                if let Some(live) = live {
                     let was = live.pointer("/spec/template");
-                    if was.is_some() && was != object.pointer("/spec/template") && self.has_started(live) {
+                    if was.is_some() && was != merged.pointer("/spec/template") && self.has_started(live) {
                         self.restarts.push(key.name.clone());
                     }
-                    object["metadata"]["uid"] = live["metadata"]["uid"].clone();
-                    object["status"] = live["status"].clone();
                 }
-                self.put(object);
+                self.put(merged);
             }
             Action::Create { object } => {
                 assert!(!self.observed.contains(&key));
