@@ -46,6 +46,16 @@ impl Folder {
         self.reading.tree.iter().map(move |(path, bytes)| (scantling_release::shown_path(root, path), bytes))
     }
 
+    /// The same without the files that are about the release instead of in it.
+    pub(crate) fn content(&self) -> impl Iterator<Item = (String, &Vec<u8>)> {
+        let root = self.reading.root.as_str();
+        let is_release = self.reading.tree.contains_key(RELEASE_FILE);
+        let files = self.reading.tree.iter();
+        files
+            .filter(move |(path, _)| !is_release || ![RELEASE_FILE, LOCK_FILE].contains(&path.as_str()))
+            .map(move |(path, bytes)| (scantling_release::shown_path(root, path), bytes))
+    }
+
     /// What was left out: paths and reasons.
     pub(crate) fn skipped(&self) -> impl Iterator<Item = (String, String)> {
         let root = self.reading.root.as_str();

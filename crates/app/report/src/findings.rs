@@ -230,6 +230,8 @@ struct Cut {
 impl Cut {
     fn around(line: &str, marks: &[(&Mark<'_>, Range<usize>)], room: usize) -> Self {
         const GAP: &str = "…";
+        /// Fewer bytes are not worth cutting: a closing quote and a comma.
+        const LEAST_CUT: usize = 3;
         /// What is kept before a mark, so that one sees where it stands.
         const CONTEXT: usize = 16;
         let width = |range: Range<usize>| line.get(range).unwrap_or_default().width();
@@ -252,7 +254,7 @@ impl Cut {
         } else {
             let last = marks.iter().map(|(_, span)| span.end).max().unwrap_or(0);
             for (at, c) in rest.char_indices() {
-                let more = rest.len() - at > c.len_utf8();
+                let more = rest.len() - at > LEAST_CUT;
                 if gone + at >= last && more && text.width() + 2 > room {
                     text.push_str(GAP);
                     break;

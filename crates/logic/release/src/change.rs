@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_finding::{Finding, Place, codes};
-use scantling_image::Sameness;
+use scantling_image::{Reference, Sameness};
 use serde::Serialize;
 
 use crate::content::{self, Aspect, Content};
@@ -65,11 +65,26 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// `git ref nb-4 → nb-5`.
+    /// `git ref nb-4 → nb-5`. Of two references to one repository only what differs is shown.
     pub fn text(&self) -> String {
         let side =
             |written: &Option<Written>| written.as_ref().map_or("none", |w| w.text.as_str()).to_owned();
-        format!("{} {} → {}", self.aspect, side(&self.from), side(&self.to))
+        let (from, to) = (side(&self.from), side(&self.to));
+        if let (Aspect::Import | Aspect::Base, Ok(old), Ok(new)) =
+            (&self.aspect, Reference::parse(&from), Reference::parse(&to))
+            && old.same_repository(&new)
+        {
+            return format!("{} {} → {}", self.aspect, selector(&old), selector(&new));
+        }
+        format!("{} {from} → {to}", self.aspect)
+    }
+}
+
+/// What a reference says beside its repository.
+fn selector(reference: &Reference) -> String {
+    match (reference.digest(), reference.effective_tag()) {
+        (Some(digest), _) => digest.short(),
+        (None, tag) => format!(":{}", tag.unwrap_or_default()),
     }
 }
 

@@ -238,12 +238,13 @@ impl Missing {
         let mut finding = match fallback {
             Some(when) => {
                 let message = format!("fallback {reference} {says}");
-                let mut why = format!("it becomes live when {when}; {cause}");
+                let mut why = format!("it becomes live when {when}");
                 if let Some(place) = when.declared.as_ref().and_then(|declared| defined(release, declared)) {
                     why = format!(
                         "{why}; a fresh installation has the key ({place}), so that only an upgraded or edited cluster meets this"
                     );
                 }
+                why = format!("{why}; {cause}");
                 Finding::new(codes::fallbacks::FALLBACK_UNPUBLISHED, message, place).with_cause(why)
             }
             None => Finding::new(code, format!("{reference} {says}"), place).with_cause(cause),

@@ -128,7 +128,8 @@ pub(crate) fn read(
     release.findings.extend(empty(release, root, fallbacks));
 }
 
-fn position(place: &Place) -> Option<(&str, u32, u32)> {
+/// Where a place begins.
+pub(crate) fn position(place: &Place) -> Option<(&str, u32, u32)> {
     place.file.as_ref().map(|file| (file.path.as_str(), file.line, file.column))
 }
 

@@ -1,6 +1,6 @@
 //! `scantling refs`: every image reference in files, with its place, its route and when it is live.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use camino::Utf8PathBuf;
 use clap::Args;
@@ -34,10 +34,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let mut files = BTreeMap::new();
     let mut skipped = Vec::new();
     for folder in &folders {
-        files.extend(folder.files().map(|(path, bytes)| (path, bytes.clone())));
+        files.extend(folder.content().map(|(path, bytes)| (path, bytes.clone())));
         skipped.extend(folder.skipped());
     }
-    let found = discover(&files, &Options::default());
+    let mut found = discover(&files, &Options::default());
+    // A release that cannot be read is no reason to show less: `check` says what is wrong with it.
+    for (folder, release) in folders.iter().filter_map(|folder| Some((folder, folder.release().ok()?))) {
+        let own: BTreeSet<String> = folder.files().map(|(path, _)| path).collect();
+        if release.version.is_some() {
+            release.annotate(&mut found, |path| own.contains(path));
+        }
+    }
     let screen = terminal::screen();
     terminal::print(&match arguments.output {
         Format::Json => json::references(&found.candidates, &found.findings, &skipped)? + "\n",
