@@ -61,6 +61,12 @@ pub(crate) fn pod(object: &Value) -> PodView {
     }
 }
 
+/// Whether an object is a pod, or of a kind that makes pods.
+pub(crate) fn is_workload(key: &ObjectKey) -> bool {
+    const KINDS: [&str; 7] = ["Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "Notebook"];
+    KINDS.contains(&key.kind.as_str())
+}
+
 /// Pods that are that object, or that controllers made for it.
 pub(crate) fn pods_of<'a>(objects: &'a Objects, root: &ObjectKey) -> Vec<&'a Value> {
     objects

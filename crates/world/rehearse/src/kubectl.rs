@@ -284,7 +284,7 @@ impl Kubectl {
         if let Some(resource) = self.resources.get(gvk) {
             return Ok(resource.clone());
         }
-        let no_such_kind = || KubectlError::NoSuchKind(format!("{}.{}", gvk.kind, gvk.group));
+        let no_such_kind = || KubectlError::NoSuchKind(gvk.to_string());
         let list = self.call(Method::GET, &root(gvk), None, None).await.map_err(|_| no_such_kind())?;
         let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
         let resource = list

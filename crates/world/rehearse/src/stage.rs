@@ -440,7 +440,10 @@ impl<'a> Stage<'a> {
 
     /// What runs below an object: the pod that is it or that controllers made for it.
     fn pod(&self, root: &ObjectKey) -> Option<Value> {
-        let objects = self.objects();
+        let objects: Objects = self.sandbox.with(|world| {
+            let workloads = world.objects().filter(|(key, _)| cluster_view::is_workload(key));
+            workloads.map(|(key, value)| (key.clone(), value.clone())).collect()
+        });
         cluster_view::pods_of(&objects, root).into_iter().next().cloned()
     }
 
