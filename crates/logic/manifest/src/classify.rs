@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use scantling_image::Reference;
 
-use crate::hosts::{is_host, is_known, is_registry};
+use crate::hosts::{is_host, is_known, is_other, is_registry};
 use crate::names::{Expect, speaks_of_image};
 use crate::placeholder::{Piece, is_marker, is_written_marker, pieces, replace};
 
@@ -173,6 +173,13 @@ fn weigh(reference: &Reference, expect: Expect, transport: bool) -> Weight {
     }
     match (reference.domain(), tag) {
         (Some(domain), Some(_)) if is_registry(domain) => Weight::Reference,
+        (Some(domain), _) if is_other(domain) && expect < Expect::Perhaps => {
+            if tag.is_some() {
+                Weight::Decoy("a path on a host that holds no images")
+            } else {
+                Weight::Nothing
+            }
+        }
         (Some(domain), Some(tag)) if is_host(domain) => {
             if expect == Expect::Perhaps || !is_port(tag) {
                 Weight::Reference

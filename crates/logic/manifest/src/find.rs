@@ -9,7 +9,7 @@ use crate::Options;
 use crate::candidate::{Candidate, Filling, Part, Route, What};
 use crate::classify::{Verdict, classify};
 use crate::lines;
-use crate::names::{Expect, expect, is_never};
+use crate::names::{Expect, expect, is_never, is_secret};
 use crate::pairs::{Pair, pairs};
 use crate::scan::{Text, scan};
 use crate::source::Source;
@@ -18,11 +18,16 @@ use crate::trail::{Setting, Trail};
 /// Documents in strings in documents are opened this deep.
 const NESTING: usize = 4;
 
+/// Documents in strings that use aliases are opened this often: each may expand to megabytes. Real manifests have none.
+const NESTED_ALIASES: usize = 200;
+
 /// What looks, and what it has found.
 pub(crate) struct Finder<'o> {
     pub(crate) options: &'o Options,
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) findings: Vec<Finding>,
+    /// How many more documents with aliases in strings are opened.
+    pub(crate) nested_aliases: usize,
     /// Values that names of variables and parameters are given somewhere.
     pub(crate) given: BTreeMap<String, Vec<Filling>>,
 }
@@ -54,7 +59,13 @@ impl Scope<'_> {
 
 impl<'o> Finder<'o> {
     pub(crate) fn new(options: &'o Options) -> Self {
-        Self { options, candidates: Vec::new(), findings: Vec::new(), given: BTreeMap::new() }
+        Self {
+            options,
+            candidates: Vec::new(),
+            findings: Vec::new(),
+            nested_aliases: NESTED_ALIASES,
+            given: BTreeMap::new(),
+        }
     }
 
     /// Looks through an object.
@@ -117,6 +128,7 @@ impl<'o> Finder<'o> {
                 if let Route::TemplateDefault(name) = &below.route {
                     below.condition = Some(format!("parameter {name} is not given"));
                 }
+                below.never |= is_secret(subject);
                 self.give(subject, string, &below.route, || scope.node_place(&trail, &entry.value));
                 self.string(scope, &trail, &entry.value, string, &below, expect(subject));
                 continue;
@@ -126,6 +138,7 @@ impl<'o> Finder<'o> {
                 below.route = Route::TemplateDefault(setting.key.to_owned());
                 below.condition = Some(format!("the field {} is not given", setting.key));
             }
+            below.never |= scope.kind == "Secret" && setting.key == "stringData";
             if matches!(setting.key, "data" | "stringData" | "literals") && setting.route == Route::Direct {
                 below.route = Route::Parameter(entry.key.clone());
                 if let Some(string) = entry.value.as_str() {
@@ -441,7 +454,12 @@ impl<'o> Finder<'o> {
         let inner = Scope { source: &source, outer: &outer, kind: "", depth: scope.depth + 1, ..*scope };
         let begin = string.trim_start();
         let json = begin.starts_with(['{', '[']);
-        if inner.depth <= NESTING && (json || looks_like_yaml(string)) {
+        let aliases = string.contains('&') && string.contains('*');
+        if aliases {
+            self.nested_aliases = self.nested_aliases.saturating_sub(1);
+        }
+        let opened = inner.depth <= NESTING && !(aliases && self.nested_aliases == 0);
+        if opened && (json || looks_like_yaml(string)) {
             match scantling_yaml::parse_tolerant(string.as_bytes()) {
                 Ok((documents, _)) if documents.iter().any(|document| document.root.is_collection()) => {
                     for document in &documents {

@@ -32,6 +32,26 @@ const ENDINGS: &[&str] = &[
     ".redhat.io",
 ];
 
+/// Hosts of source repositories, documentation and names of API groups, which are written with paths but hold no images.
+const OTHERS: &[&str] = &[
+    "bitbucket.org",
+    "dl.k8s.io",
+    "github.com",
+    "gitlab.com",
+    "go.googlesource.com",
+    "golang.org",
+    "gopkg.in",
+    "k8s.io",
+    "kubernetes.io",
+    "raw.githubusercontent.com",
+    "sigs.k8s.io",
+];
+
+/// Whether the host is known to hold something else than images.
+pub(crate) fn is_other(host: &str) -> bool {
+    OTHERS.contains(&host) || host.ends_with(".kubernetes.io") || host.ends_with(".k8s.io") && !is_known(host)
+}
+
 /// Whether the host is known to be a registry, is called like one, or has a port.
 pub(crate) fn is_registry(host: &str) -> bool {
     let port = host.split_once(':').map(|(_, port)| port);
@@ -86,6 +106,7 @@ mod tests {
         {
             assert!(!is_registry(host), "{host}");
         }
+        assert!(is_other("github.com") && is_other("serving.k8s.io") && !is_other("registry.k8s.io"));
         assert!(is_host("a.example.com") && is_host("quay.io:443"));
         assert!(!is_host("v1.2") && !is_host("kserve") && !is_host("a..io"));
     }

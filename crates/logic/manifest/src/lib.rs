@@ -30,7 +30,7 @@ pub use rewrite::{RewriteError, rewrite};
 
 use std::collections::BTreeMap;
 
-use scantling_finding::{Finding, Place, codes};
+use scantling_finding::{Finding, Place, Severity, codes};
 use scantling_yaml::{Node, YamlError};
 
 use crate::files::Format;
@@ -85,6 +85,7 @@ pub fn discover(files: &BTreeMap<String, Vec<u8>>, options: &Options) -> Discove
     }
     let Finder { mut candidates, mut findings, given, .. } = finder;
     kustomize::apply(files, &documents, &mut candidates, &mut findings);
+    fill::by_chart(&mut candidates, &documents, files);
     fill::by_name(&mut candidates, &given, options);
     fill::unfilled(&candidates, &mut findings);
     Discovery { candidates, findings, documents }
@@ -104,7 +105,11 @@ fn file(path: &str, bytes: &[u8], text: &str, finder: &mut Finder<'_>, documents
                 }
             }
             Err(error) => {
-                finder.findings.push(unreadable(&file, &error));
+                finder.findings.push(unreadable(
+                    &file,
+                    &error,
+                    path.contains("templates/") && text.contains("{{"),
+                ));
                 finder.broken_document(&scope, text, &setting);
             }
         },
@@ -180,9 +185,16 @@ fn read(file: &File<'_>, bytes: &[u8], finder: &mut Finder<'_>) -> Result<Vec<No
     Ok(documents.into_iter().map(|document| document.root).collect())
 }
 
-fn unreadable(file: &File<'_>, error: &YamlError) -> Finding {
+/// `template`: it is a template of a Helm chart, which is no YAML before it is rendered.
+fn unreadable(file: &File<'_>, error: &YamlError, template: bool) -> Finding {
     let place = file.place(error.span.start, error.span.end);
     let finding = Finding::new(codes::input::UNREADABLE_YAML, error.message.clone(), place);
+    if template {
+        return finding
+            .with_severity(Severity::Warning)
+            .with_cause("the file is a template, and was looked through line by line only")
+            .with_remedy("render the chart and give the result to the release");
+    }
     match &error.hint {
         Some(hint) => finding.with_remedy(hint.clone()),
         None => finding,

@@ -124,6 +124,17 @@ pub(crate) fn speaks_of_image(name: &str) -> bool {
     words.iter().any(|word| is_image_word(word)) && words.last().is_none_or(|last| last != "version")
 }
 
+/// Whether the name says that the value is secret. Such a value is looked at only for digests, so that nothing of it can be
+/// shown.
+pub(crate) fn is_secret(name: &str) -> bool {
+    words(name).iter().any(|word| {
+        matches!(
+            word.as_str(),
+            "password" | "passwd" | "secret" | "token" | "credential" | "credentials" | "apikey"
+        )
+    })
+}
+
 /// Keys whose values are never references, whatever they look like.
 pub(crate) fn is_never(key: &str) -> bool {
     matches!(

@@ -100,10 +100,13 @@ pub(crate) fn variable(text: &str) -> Option<(Piece<'_>, usize)> {
     None
 }
 
+/// Variables with their defaults are this long at most; without a bound, unclosed ones would be searched again and again.
+const LONGEST: usize = 2048;
+
 /// Where the brace that closes `${` stands.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
-    for (at, byte) in text.bytes().enumerate() {
+    for (at, byte) in text.bytes().enumerate().take(LONGEST) {
         match byte {
             b'{' => depth += 1,
             b'}' if depth == 0 => return Some(at),

@@ -45,7 +45,7 @@ pub(crate) fn scan<'text>(
             at += 1;
             continue;
         }
-        if shape.may_be_reference() {
+        if shape.may_be_reference() && end - at <= LONGEST {
             let start = at;
             if let Some(hit) = weigh(text, start, end, shape, kind, values) {
                 hits.push(hit);
@@ -55,6 +55,9 @@ pub(crate) fn scan<'text>(
     }
     hits
 }
+
+/// Words that are longer than every reference with its variables are nothing of ours.
+const LONGEST: usize = 2048;
 
 /// What is in a word.
 #[allow(clippy::struct_excessive_bools)]

@@ -6,7 +6,7 @@ use crate::candidate::{Route, What};
 use crate::classify::{Verdict, classify};
 use crate::find::{Finder, Scope, fallback};
 use crate::lines;
-use crate::names::expect;
+use crate::names::{expect, is_secret};
 use crate::scan::{Text, scan};
 use crate::trail::{Setting, Trail};
 
@@ -14,6 +14,9 @@ impl Finder<'_> {
     /// A text of `key=value` lines.
     pub(crate) fn assignments(&mut self, scope: &Scope<'_>, text: &str, setting: &Setting<'_>) {
         for line in lines::assignments(text) {
+            if is_secret(line.key) {
+                continue;
+            }
             let trail = Trail::root();
             let trail = trail.key(line.key);
             let place = |from: usize, to: usize| {

@@ -473,3 +473,50 @@ fn openshift_objects_are_understood() {
     assert_eq!(seen, wanted.map(|(what, route)| (what.to_owned(), route.to_owned())));
     assert_eq!(findings(&found), Vec::<&str>::new());
 }
+
+/// Helm charts that are not rendered: the template is no YAML, and the values hold the image in parts.
+#[test]
+fn a_chart_is_looked_through_without_rendering() {
+    let template = "{{- if .Values.on }}\nkind: Deployment\nspec:\n  template:\n    spec:\n      containers:\n      - name: x\n        image: \
+                    \"{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}\"\n      - name: y\n        image: \
+                    quay.io/a/b:1 # fixed\n{{- end }}\n";
+    let values = "image:\n  repository: registry.example.com/app\n  tag: v1\non: true\n";
+    let found = look(&[("chart/templates/a.yaml", template), ("chart/values.yaml", values)]);
+    assert_eq!(references(&found), ["quay.io/a/b:1", "registry.example.com/app:v1"]);
+    let What::Placeholder { filled_by, .. } = &found.candidates[0].what else {
+        panic!("{:?}", found.candidates)
+    };
+    let values: Vec<&str> = filled_by.iter().map(|filling| filling.value.as_str()).collect();
+    assert_eq!(values, ["registry.example.com/app", "v1"]);
+    assert_eq!(found.candidates[0].place.file.as_ref().unwrap().line, 8);
+    assert_eq!(findings(&found), ["SCN0601"]);
+}
+
+/// What may be secret is never shown, not even as a candidate.
+#[test]
+fn secrets_are_not_shown() {
+    let found = look(&[
+        (
+            "a.yaml",
+            "kind: Secret\nstringData: {password: 'swordfish/x:1.2', config: '{\"p\": \"swordfish/y:1.2\"}'}\n---\nkind: Pod\nspec: {containers: \
+         [{name: x, env: [{name: DB_PASSWORD, value: 'swordfish/z:1.2'}]}]}\n",
+        ),
+        ("a.env", "API_TOKEN=swordfish/x:1.2\n"),
+    ]);
+    let shown = format!("{:?} {:?}", found.candidates, found.findings);
+    assert!(!shown.contains("swordfish"), "{shown}");
+}
+
+/// opendatahub-io/odh-dashboard#7788: a pipeline inside a program's tree, with an image by digest.
+#[test]
+fn an_embedded_pipeline_is_opened() {
+    let text = format!(
+        "components: {{}}\ndeploymentSpec:\n  executors:\n    exec-a:\n      container:\n        command: [sh]\n        image: \
+         registry.example.com/rhoai/autorag@sha256:{HEX}\n---\nplatforms: {{kubernetes: {{deploymentSpec: {{executors: {{exec-a: {{imagePullPolicy: \
+         [Always]}}}}}}}}}}\n"
+    );
+    let found = look(&[("src/pipeline.yaml", &text)]);
+    assert_eq!(references(&found), [format!("registry.example.com/rhoai/autorag@sha256:{HEX}")]);
+    let template = format!("export const pipeline = `\n{text}`;\n");
+    assert_eq!(references(&look(&[("src/pipeline.ts", &template)])), references(&found));
+}

@@ -170,3 +170,23 @@ proptest! {
         prop_assert_eq!(references, vec![&new]);
     }
 }
+
+/// Deep documents in strings in deep documents, unclosed variables, long lines: all take their time and no more.
+#[test]
+fn hostile_texts_are_borne() {
+    let mut text = String::from("quay.io/a/b:1");
+    for _ in 0..6 {
+        let inner = serde_json::to_string(&text).unwrap();
+        text = format!("{}{inner}{}", "{\"a\":[".repeat(60), "]}".repeat(60));
+    }
+    look("a.json", text.as_bytes());
+    for piece in
+        ["${", "$(", "{{", "<a", "@sha256:", "a/b:", "x=${A:-", "*a &a: ", "- ", "[", "\"", "'", "|\n"]
+    {
+        let long = piece.repeat(8_000 / piece.len());
+        for name in NAMES {
+            look(name, long.as_bytes());
+            look(name, format!("data:\n  x: |\n    {long}\n").as_bytes());
+        }
+    }
+}

@@ -21,6 +21,7 @@ mod claim;
 mod content;
 mod format;
 mod generated;
+mod leftover;
 mod lock;
 mod name;
 mod object;

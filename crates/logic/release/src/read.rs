@@ -10,7 +10,7 @@ use crate::format::{API_VERSION, KIND, RELEASE_FILE, ReleaseFile};
 use crate::object::{self, Item, ObjectReader, ReleaseObject, Scopes};
 use crate::source::Source;
 use crate::substitution::Substitutions;
-use crate::{LOCK_FILE, Ownership, Release, build, generated, references, stream};
+use crate::{LOCK_FILE, Ownership, Release, build, generated, leftover, references, stream};
 
 /// Files by their path relative to the release, with `/` between the parts.
 pub type Tree = BTreeMap<String, Vec<u8>>;
@@ -102,8 +102,19 @@ impl Release {
                 release.findings.push(Finding::new(codes::release::SUBSTITUTION_UNUSED, message, at));
             }
         }
+        distinct(&mut release.findings);
         Ok(release)
     }
+}
+
+/// Keeps the first of several findings of one code at one place: fields are looked at from more than one side.
+fn distinct(findings: &mut Vec<Finding>) {
+    let mut seen = BTreeSet::new();
+    findings.retain(|finding| {
+        let at =
+            references::position(&finding.place).map(|(path, line, column)| (path.to_owned(), line, column));
+        at.is_none_or(|at| seen.insert((finding.code, at)))
+    });
 }
 
 /// A path of a tree that was read from `root`, as places name it.
@@ -355,6 +366,10 @@ fn read_objects(
             &mut release.findings,
         ));
         release.builds.extend(build::read(source, item, &object));
+        if plan.strict {
+            let left = leftover::find(source, item, &object, substitutions, &plan.file.generated);
+            release.findings.extend(left);
+        }
         objects.push(object);
     }
     release.findings.extend(object::duplicates(&objects));

@@ -137,6 +137,14 @@ fn objects_are_checked_when_there_is_a_release_file() {
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: d}\n", "SCN0704"),
         ("apiVersion: shop.example/v1\nkind: Basket\nmetadata: {name: d}\n", "SCN0705"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: ns}\n", "SCN0703"),
+        (
+            "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ns}\nstringData: {k: <k_value>}\n",
+            "SCN0102",
+        ),
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: s, namespace: ns}\ndata: {k: \"${K:-}\"}\n",
+            "SCN0706",
+        ),
     ];
     for (text, code) in cases {
         let tree = inline(&[

@@ -45,7 +45,7 @@ pub fn decode<T: DeserializeOwned>(node: &Node) -> Result<T, DecodeError> {
                 Segment::Enum { .. } | Segment::Unknown => {}
             }
         }
-        let message = error.inner().to_string();
+        let message = without_value(error.inner().to_string());
         let unknown = unknown_field(&message);
         if let Some((field, _)) = &unknown {
             // The error stands at the field or at what holds it, as serde's data model has it.
@@ -86,6 +86,18 @@ fn find_key(node: &Node, path: &serde_path_to_error::Path, field: &str) -> Optio
         look(place);
     }
     found
+}
+
+/// serde's sentence without the string that did not fit: it stands at the place that is named, and may be secret.
+fn without_value(message: String) -> String {
+    for start in ["invalid type: string ", "invalid value: string "] {
+        if let Some(rest) = message.strip_prefix(start)
+            && let Some(end) = rest.rfind(", expected ")
+        {
+            return format!("{}{}", start.trim_end(), rest.get(end..).unwrap_or_default());
+        }
+    }
+    message
 }
 
 /// Takes serde's sentence about an unknown field or variant apart: the name, and the names that are known.
@@ -183,6 +195,13 @@ mod tests {
 
         let (path, written, hint) = error("{images: []}");
         assert_eq!((path.as_str(), written.as_str(), hint), (".", "{images: []}", None));
+    }
+
+    #[test]
+    fn errors_do_not_repeat_values() {
+        let documents = crate::parse(b"name: x\nimages: hunter2\n").unwrap();
+        let error = decode::<Outer>(&documents[0].root).unwrap_err();
+        assert_eq!(error.to_string(), ".images: invalid type: string, expected a sequence");
     }
 
     #[test]
