@@ -63,7 +63,8 @@ pub(crate) fn pod(object: &Value) -> PodView {
 
 /// Whether an object is a pod, or of a kind that makes pods.
 pub(crate) fn is_workload(key: &ObjectKey) -> bool {
-    const KINDS: [&str; 7] = ["Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "Notebook"];
+    const KINDS: [&str; 7] =
+        ["Pod", "ReplicaSet", "Deployment", "StatefulSet", "DaemonSet", "Job", "Notebook"];
     KINDS.contains(&key.kind.as_str())
 }
 
