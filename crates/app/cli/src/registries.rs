@@ -45,7 +45,7 @@ fn platform(text: &str) -> Result<Platform, String> {
 impl RegistryArguments {
     /// Whether the user says where to ask.
     pub(crate) fn are_given(&self) -> bool {
-        !self.mirrors.is_empty()
+        self.mirrors.iter().any(|path| !path.as_str().is_empty())
     }
 }
 
@@ -60,7 +60,8 @@ impl Registries {
     /// Reads rules and credentials; nothing is asked yet.
     pub(crate) fn new(arguments: &RegistryArguments) -> Result<Self, Failure> {
         let mut mirrors = Mirrors::new();
-        for path in &arguments.mirrors {
+        // An empty variable in the environment is no file.
+        for path in arguments.mirrors.iter().filter(|path| !path.as_str().is_empty()) {
             add_mirrors(&mut mirrors, path)?;
         }
         let mut keyring = Keyring::new();

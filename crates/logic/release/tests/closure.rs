@@ -119,6 +119,40 @@ fn tags_and_foreign_registries_are_found() {
 }
 
 #[test]
+fn a_release_follows_only_what_it_names() {
+    let read = |name: &str, version: &str, follows: &str| {
+        let file = format!(
+            "apiVersion: scantling.dev/v1alpha1\nkind: Release\nname: {name}\nversion: {version}\nfollows: {follows}\nmanifests: [m]\n"
+        );
+        let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: ns}\n";
+        Release::read(&inline(&[("release.yaml", &file), ("m/c.yaml", object)])).unwrap()
+    };
+    let old = read("shop", "1.3.0-6", "[]");
+    let cases = [
+        (read("shop", "1.5.0-7", "[1.3.0-6]"), None),
+        (read("shop", "1.5.0-7", "[1.4.0-1]"), Some("shop 1.5.0-7 was not made to follow 1.3.0-6")),
+        (read("shop", "1.5.0-7", "[]"), Some("shop 1.5.0-7 was not made to follow 1.3.0-6")),
+        (read("other", "1.5.0-7", "[1.3.0-6]"), Some("other is another platform than shop")),
+    ];
+    for (new, message) in cases {
+        let checked = check(&new, Against { previous: Some((&old, None)), ..Against::default() });
+        let messages: Vec<&str> = checked.findings.iter().map(|f| f.message.as_str()).collect();
+        assert_eq!(messages, message.into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_fallback_that_is_declared_for_nothing_is_found() {
+    let mut files = tree(&data("platform"));
+    files.insert("dashboard/const.ts".to_owned(), b"export const NOTHING = 1;\n".to_vec());
+    let shown = lines(&Release::read(&files).unwrap().findings);
+    assert_eq!(
+        shown,
+        ["SCN0403 release.yaml:3:7 dashboard/const.ts is declared as a fallback and holds no reference"]
+    );
+}
+
+#[test]
 fn lists_are_read_line_by_line() {
     let digest = "1".repeat(64);
     let (list, findings) = PublishedList::parse(

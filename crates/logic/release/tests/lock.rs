@@ -174,3 +174,15 @@ fn what_registries_answer_becomes_findings() {
         assert_eq!(codes, code.into_iter().collect::<Vec<_>>(), "{answer:?}");
     }
 }
+
+#[test]
+fn references_that_the_lock_does_not_hold_are_found_once() {
+    let lock =
+        Lock::from_resolved(&pod(), [locked("r.example/b:1", "b"), locked("r.example/a:1", "a")]).unwrap();
+    let text = POD.replace("r.example/a:1", "r.example/c:1")
+        + "---\n"
+        + &POD.replace("r.example/a:1", "r.example/c:1");
+    let release = Release::read(&inline(&[("pod.yaml", &text)])).unwrap();
+    let shown = lines(&lock.missing(&release));
+    assert_eq!(shown, ["SCN0207 pod.yaml:4:74 r.example/c:1 is not in the lock"]);
+}

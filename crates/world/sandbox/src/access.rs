@@ -63,6 +63,17 @@ impl World {
         self.write(actor, key, Some("status"), edit)
     }
 
+    /// Changes what one subresource lets change, such as a pod's node through `binding`.
+    pub(crate) fn change_through(
+        &mut self,
+        actor: &str,
+        key: &ObjectKey,
+        subresource: &'static str,
+        edit: impl FnOnce(&mut Value),
+    ) -> Option<Value> {
+        self.write(actor, key, Some(subresource), edit)
+    }
+
     fn write(
         &mut self,
         actor: &str,

@@ -14,7 +14,6 @@ mod ids;
 mod node;
 mod openshift;
 mod queue;
-mod serve;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -172,6 +172,7 @@ impl Store {
     }
 
     /// Forgets the changes up to and including a version, so that whoever watches from before has to list anew.
+    #[cfg(test)]
     pub(crate) fn compact(&mut self, version: u64) {
         let version = version.min(self.version);
         while self.changes.front().is_some_and(|change| change.version <= version) {

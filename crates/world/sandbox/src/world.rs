@@ -22,8 +22,6 @@ use crate::ids::Ids;
 use crate::node::{Node, NodeConfig};
 use crate::openshift::OpenShift;
 use crate::queue::{Controller, Queue, Work};
-#[allow(unused_imports)]
-use crate::serve::Serve;
 use crate::time::Time;
 use crate::trace::{Trace, TraceEvent, What};
 

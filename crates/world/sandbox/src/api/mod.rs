@@ -1,10 +1,34 @@
 //! A Kubernetes API server: what it stores, how it answers, what it refuses.
 //!
-//! `ApiServer::handle` speaks HTTP; `create`, `update`, `merge_patch` and `delete` are the same write path for the
+//! `ApiServer::handle` speaks HTTP; `create`, `update` and `delete` are the same write path for the
 //! controllers inside the world. Neither calls a controller: the world reads `store.changes_since` after each step.
 //! What a real server does and this one does not is refused with a `Status` that names it.
 
+mod accept;
+mod admission;
+mod answer;
+mod body;
+mod custom;
+mod decode;
+mod defaults;
+mod delete;
+mod discovery;
+mod immutable;
+mod meta;
+mod names;
+mod openapi;
+mod patch;
+mod path;
+mod read;
+mod review;
+mod selector;
+mod serve;
 mod status;
+mod subresource;
+mod table;
+mod validate;
+mod warnings;
+mod watch;
 mod write;
 
 use bytes::Bytes;
@@ -12,8 +36,8 @@ use scantling_api::schema::Schema;
 use scantling_api::{GroupVersionKind, KindFacts, Kinds, ObjectKey, object};
 use serde_json::Value;
 
+pub(crate) use delete::{DeleteOptions, Deleted, Propagation};
 pub(crate) use status::{Cause, Status};
-pub(crate) use write::{DeleteOptions, Deleted, Propagation};
 
 use crate::store::Store;
 
@@ -74,6 +98,10 @@ pub(crate) struct ApiServer {
     pub(crate) store: Store,
     kinds: Kinds,
     schema: Schema,
+    custom: custom::CustomKinds,
+    /// Grows with every change of a custom resource definition.
+    definitions_generation: u64,
+    watches: watch::Watches,
 }
 
 impl ApiServer {
@@ -89,12 +117,14 @@ impl ApiServer {
             kinds.extend(Kinds::openshift());
             schema.extend(Schema::openshift().clone());
         }
-        Self { store: Store::default(), kinds, schema }
-    }
-
-    /// Whether a kind is served, built in or defined by a custom resource definition.
-    pub(crate) fn serves(&self, group: &str, kind: &str) -> bool {
-        self.kinds.by_kind(group, kind).is_some()
+        Self {
+            store: Store::default(),
+            kinds,
+            schema,
+            custom: custom::CustomKinds::new(),
+            definitions_generation: 0,
+            watches: watch::Watches::default(),
+        }
     }
 
     /// Creates an object as `manager`. The namespace must be in the object if its kind has one.
@@ -121,22 +151,6 @@ impl ApiServer {
         let facts = self.facts_of(&object)?;
         let key = object::key(&object).map_err(|error| Status::bad_request(error.to_string()))?;
         self.update_object(at, &facts, &key, subresource, object, &write::Options::by(manager))
-    }
-
-    /// Applies a JSON merge patch (RFC 7386) to an object, or to its `status`, as `manager`.
-    pub(crate) fn merge_patch(
-        &mut self,
-        at: &mut Moment<'_>,
-        manager: &str,
-        key: &ObjectKey,
-        subresource: Option<&str>,
-        patch: &Value,
-    ) -> Result<Value, Status> {
-        let facts = self.facts_of_key(key)?;
-        let live = self.live(&facts, key)?;
-        let mut patched = live.as_ref().clone();
-        merge(&mut patched, patch);
-        self.update_object(at, &facts, key, subresource, patched, &write::Options::by(manager))
     }
 
     /// Deletes an object as a request would: finalizers and grace periods leave it with a deletion timestamp.
@@ -167,23 +181,4 @@ impl ApiServer {
 
 fn is_stable(version: &str) -> bool {
     version.strip_prefix('v').is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// RFC 7386.
-fn merge(target: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch.clone();
-        return;
-    };
-    if !target.is_object() {
-        *target = Value::Object(serde_json::Map::new());
-    }
-    let Some(fields) = target.as_object_mut() else { return };
-    for (name, value) in patch {
-        if value.is_null() {
-            fields.remove(name);
-        } else {
-            merge(fields.entry(name.as_str()).or_insert(Value::Null), value);
-        }
-    }
 }

@@ -162,6 +162,17 @@ impl Status {
         Self::new(403, "Forbidden", message).about(&kind.gvk.group, &kind.plural, name)
     }
 
+    /// The namespace is going away.
+    pub(crate) fn terminating(kind: &KindFacts, name: &str, namespace: &str) -> Self {
+        let detail =
+            format!("unable to create new content in namespace {namespace} because it is being terminated");
+        let mut status = Self::forbidden(kind, name, &detail);
+        let message = format!("namespace {namespace} is being terminated");
+        status.details["causes"] =
+            json!([{"reason": "NamespaceTerminating", "message": message, "field": "metadata.namespace"}]);
+        status
+    }
+
     /// The request makes no sense.
     pub(crate) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
@@ -214,6 +225,11 @@ impl Status {
     /// The object does not fit its type, as a server's decoder or field manager answers.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "InternalError", message)
+    }
+
+    /// What was waited for did not come.
+    pub(crate) fn timeout(message: impl Into<String>) -> Self {
+        Self::new(504, "Timeout", message)
     }
 
     /// The real server does this; the sandbox does not model it.

@@ -1,11 +1,16 @@
 //! The write path: what happens to an object between a request and the store.
+//!
+//! The order is that of a real server: defaults, ownership of fields, admission, metadata of the server, validation,
+//! store. Applied objects get their ownership first and their defaults after, so nobody owns those.
 
 use std::sync::Arc;
 
 use scantling_api::{KindFacts, ObjectKey, object};
-use serde_json::{Map, Value, json};
+use scantling_merge::{MergeError, Request};
+use serde_json::{Value, json};
 
-use super::{ApiServer, Moment, Status};
+use super::meta::{self, metadata};
+use super::{ApiServer, Cause, Moment, Status, admission, custom, defaults, immutable, patch, validate};
 
 /// How often a generated name is tried anew when it is taken, as the real server does.
 const NAME_ATTEMPTS: usize = 8;
@@ -14,6 +19,18 @@ const SUFFIX_LENGTH: usize = 5;
 /// Longest base of a generated name: 63 characters less the suffix.
 const MAX_GENERATED_BASE: usize = 58;
 
+/// What to do about fields that a kind does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum FieldValidation {
+    /// Nothing.
+    Ignore,
+    /// Warn.
+    #[default]
+    Warn,
+    /// Refuse.
+    Strict,
+}
+
 /// Who writes, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
@@ -21,48 +38,19 @@ pub(crate) struct Options {
     pub(crate) manager: String,
     /// Everything but the storing.
     pub(crate) dry_run: bool,
+    /// What to do about unknown fields.
+    pub(crate) validation: FieldValidation,
+    /// Apply takes over the fields that others own.
+    pub(crate) force: bool,
+    /// The object comes from an apply: its ownership is settled.
+    pub(crate) applied: bool,
 }
 
 impl Options {
     /// A plain write by a manager.
     pub(crate) fn by(manager: &str) -> Self {
-        Self { manager: manager.to_owned(), dry_run: false }
+        Self { manager: manager.to_owned(), ..Self::default() }
     }
-}
-
-/// What becomes of the objects that an object owns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Propagation {
-    /// The garbage collector deletes them later.
-    Background,
-    /// The object stays, with the finalizer `foregroundDeletion`, until they are gone.
-    Foreground,
-    /// The object stays, with the finalizer `orphan`, until they no longer name it.
-    Orphan,
-}
-
-/// What a deletion can be told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DeleteOptions {
-    /// Seconds that a pod may take; 0 removes it at once. None takes the object's own.
-    pub(crate) grace_period_seconds: Option<i64>,
-    /// What becomes of owned objects; none means `Background`.
-    pub(crate) propagation: Option<Propagation>,
-    /// The object must have this uid.
-    pub(crate) uid: Option<String>,
-    /// The object must have this version.
-    pub(crate) resource_version: Option<String>,
-    /// Everything but the deleting.
-    pub(crate) dry_run: bool,
-}
-
-/// What a deletion did.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Deleted {
-    /// The object is gone; this was its last state.
-    Gone(Value),
-    /// The object stays for now, with a deletion timestamp: finalizers or a grace period hold it.
-    Pending(Value),
 }
 
 impl ApiServer {
@@ -80,7 +68,7 @@ impl ApiServer {
         mut object: Value,
         options: &Options,
     ) -> Result<Value, Status> {
-        let namespace = self.settle_namespace(facts, namespace, &mut object)?;
+        let namespace = settle_namespace(facts, namespace, &mut object)?;
         if !object::resource_version(&object).is_empty() {
             return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
         }
@@ -95,29 +83,41 @@ impl ApiServer {
         if self.store.get(&key).is_some() {
             return Err(Status::already_exists(facts, &key.name));
         }
-        let seconds = at.seconds();
-        let uid = at.ids.uid();
-        let metadata = metadata(&mut object);
-        for server_side in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
-            metadata.remove(server_side);
+        meta::clear_server_side(&mut object);
+        self.default_object(facts, &mut object);
+        if !options.applied {
+            let (seconds, version) = (at.seconds(), facts.gvk.api_version());
+            let request = self.request(facts, &version, &options.manager, &seconds, None);
+            object = scantling_merge::update(&request, None, &object)
+                .map_err(|error| patch::refused(facts, &key, &error))?;
         }
-        metadata.insert("uid".into(), json!(uid));
-        metadata.insert("creationTimestamp".into(), json!(seconds));
+        admission::admit(self, facts, &key, &mut object)?;
         if facts.status
             && let Some(fields) = object.as_object_mut()
         {
             fields.remove("status");
         }
+        let (seconds, uid) = (at.seconds(), at.ids.uid());
+        let fields = metadata(&mut object);
+        fields.insert("uid".into(), json!(uid));
+        fields.insert("creationTimestamp".into(), json!(seconds));
+        if meta::counts_generations(facts, self.is_custom(facts)) {
+            fields.insert("generation".into(), json!(1));
+        }
+        defaults::of_created(facts, &mut object, self);
+        let mut causes = validate::created(facts, &object);
+        causes.extend(self.validate_custom(facts, &object));
+        refuse(facts, &key, causes)?;
         if options.dry_run {
             return Ok(object);
         }
-        Ok(self.store.put(key, object).as_ref().clone())
+        self.commit(at, &key, object)
     }
 
     /// Replaces an object, or the part of it that a subresource names.
     pub(super) fn update_object(
         &mut self,
-        _at: &mut Moment<'_>,
+        at: &mut Moment<'_>,
         facts: &KindFacts,
         key: &ObjectKey,
         subresource: Option<&str>,
@@ -125,149 +125,138 @@ impl ApiServer {
         options: &Options,
     ) -> Result<Value, Status> {
         let live = self.live(facts, key)?;
-        let version = object::resource_version(&new);
-        if !version.is_empty() && version != object::resource_version(&live) {
-            return Err(Status::conflict(
-                facts,
-                &key.name,
-                "the object has been modified; please apply your changes to the latest version and try again",
-            ));
+        require_current(facts, key, &live, &new)?;
+        let mut causes = meta::carry_over(&live, &mut new);
+        defaults::keep(facts, &live, &mut new, subresource);
+        self.default_object(facts, &mut new);
+        if !options.applied {
+            let (seconds, version) = (at.seconds(), facts.gvk.api_version());
+            let request = self.request(facts, &version, &options.manager, &seconds, subresource);
+            new = scantling_merge::update(&request, Some(&live), &new)
+                .map_err(|error| patch::refused(facts, key, &error))?;
         }
-        let uid = object::uid(&new);
-        if !uid.is_empty() && uid != object::uid(&live) {
-            let detail = format!(
-                "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
-                object::uid(&live)
-            );
-            return Err(Status::conflict(facts, &key.name, &detail));
-        }
-        let kept = metadata(&mut new);
-        for field in [
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "resourceVersion",
-        ] {
-            match live.pointer("/metadata").and_then(|metadata| metadata.get(field)) {
-                Some(value) => kept.insert(field.to_owned(), value.clone()),
-                None => kept.remove(field),
-            };
-        }
-        if facts.status
-            && let Some(fields) = new.as_object_mut()
+        if meta::counts_generations(facts, self.is_custom(facts))
+            && meta::is_new_generation(facts, self.is_custom(facts), &live, &new)
         {
-            if subresource == Some("status") {
-                let status = fields.remove("status");
-                let mut whole = live.as_ref().clone();
-                if let Some(whole) = whole.as_object_mut() {
-                    match status {
-                        Some(status) => whole.insert("status".into(), status),
-                        None => whole.remove("status"),
-                    };
-                }
-                new = whole;
-            } else {
-                match live.get("status") {
-                    Some(status) => fields.insert("status".into(), status.clone()),
-                    None => fields.remove("status"),
-                };
-            }
+            let generation = live.pointer("/metadata/generation").and_then(Value::as_i64).unwrap_or(0);
+            metadata(&mut new).insert("generation".into(), json!(generation + 1));
         }
-        if new == *live || options.dry_run {
+        if meta::same_but_for_times(&live, &new) {
+            return Ok(live.as_ref().clone());
+        }
+        causes.extend(validate::updated(facts, &live, &new));
+        causes.extend(immutable::violations(facts, &live, &new, subresource));
+        if subresource != Some("status") || self.is_custom(facts) {
+            causes.extend(self.validate_custom(facts, &new));
+        }
+        refuse(facts, key, causes)?;
+        if options.dry_run {
             return Ok(new);
         }
-        if is_over(&new) {
-            self.store.put(key.clone(), new);
-            return Ok(self.store.remove(key).map(|object| object.as_ref().clone()).unwrap_or_default());
+        let over = meta::is_over(&new);
+        let stored = self.commit(at, key, new)?;
+        if over {
+            return Ok(self.remove(at, key)?.unwrap_or(stored));
         }
-        Ok(self.store.put(key.clone(), new).as_ref().clone())
+        Ok(stored)
     }
 
-    /// Deletes an object, or begins to.
-    pub(super) fn delete_object(
+    /// Creates or changes an object by server-side apply. The answer's code says which.
+    pub(super) fn apply_object(
         &mut self,
         at: &mut Moment<'_>,
         facts: &KindFacts,
         key: &ObjectKey,
-        options: &DeleteOptions,
-    ) -> Result<Deleted, Status> {
-        let live = self.live(facts, key)?;
-        for (wanted, found, what) in [
-            (&options.uid, object::uid(&live), "UID"),
-            (&options.resource_version, object::resource_version(&live), "ResourceVersion"),
-        ] {
-            if let Some(wanted) = wanted
-                && wanted != found
-            {
-                let detail = format!(
-                    "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
-                );
-                return Err(Status::conflict(facts, &key.name, &detail));
-            }
+        subresource: Option<&str>,
+        applied: &Value,
+        options: &Options,
+    ) -> Result<(u16, Value), Status> {
+        let live = self.store.get_shared(key).cloned();
+        let (seconds, version) = (at.seconds(), facts.gvk.api_version());
+        let options = Options { applied: true, ..options.clone() };
+        if let Some(live) = &live {
+            require_current(facts, key, live, applied)?;
+        } else if subresource.is_some() {
+            return Err(Status::not_found(facts, &key.name));
         }
-        let mut object = live.as_ref().clone();
-        settle_finalizers(&mut object, options.propagation);
-        let grace = grace_period(facts, &live, options.grace_period_seconds);
-        let held = grace > 0 || has_finalizers(&object);
-        if !held {
-            if options.dry_run {
-                return Ok(Deleted::Gone(object));
-            }
-            return Ok(Deleted::Gone(
-                self.store.remove(key).map(|object| object.as_ref().clone()).unwrap_or(object),
-            ));
-        }
-        let grace = match live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) {
-            // A deletion under way can be made shorter, never longer.
-            Some(before) => before.min(grace),
-            None => grace,
+        let merged = {
+            let request = self.request(facts, &version, &options.manager, &seconds, subresource);
+            scantling_merge::apply(&request, live.as_deref(), applied, options.force)
+                .map_err(|error| patch::refused(facts, key, &error))?
         };
-        let when = at.now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(at.now);
-        let already = object.pointer("/metadata/deletionTimestamp").is_some()
-            && object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64) == Some(grace);
-        if !already {
-            let metadata = metadata(&mut object);
-            metadata.insert("deletionTimestamp".into(), json!(super::rfc3339_seconds(when)));
-            metadata.insert("deletionGracePeriodSeconds".into(), json!(grace));
+        match live {
+            None => {
+                let namespace = key.namespace.as_deref();
+                Ok((201, self.create_object(at, facts, namespace, merged, &options)?))
+            }
+            Some(_) => Ok((200, self.update_object(at, facts, key, subresource, merged, &options)?)),
         }
-        if facts.gvk.group.is_empty() && facts.gvk.kind == "Namespace" {
-            object["status"]["phase"] = json!("Terminating");
-        }
-        if object == *live || options.dry_run {
-            return Ok(Deleted::Pending(object));
-        }
-        Ok(Deleted::Pending(self.store.put(key.clone(), object).as_ref().clone()))
     }
 
-    /// The namespace of the request and that of the object must agree; the object gets it.
-    fn settle_namespace(
-        &self,
+    /// Stores a change that the server itself makes, tracked but neither defaulted nor validated.
+    pub(super) fn write_raw(
+        &mut self,
+        at: &mut Moment<'_>,
         facts: &KindFacts,
-        namespace: Option<&str>,
-        object: &mut Value,
-    ) -> Result<Option<String>, Status> {
-        let metadata = metadata(object);
-        let written = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
-        if !facts.namespaced {
-            if !written.is_empty() {
-                return Err(Status::bad_request(
-                    "namespace field should not be set on cluster-scoped resources",
-                ));
-            }
-            return Ok(None);
-        }
-        let Some(namespace) = namespace else {
-            return Err(Status::bad_request("an empty namespace may not be set during creation"));
+        key: &ObjectKey,
+        new: &Value,
+        manager: &str,
+        subresource: Option<&str>,
+    ) -> Result<(), Status> {
+        let live = self.live(facts, key)?;
+        let (seconds, version) = (at.seconds(), facts.gvk.api_version());
+        let tracked = {
+            let request = self.request(facts, &version, manager, &seconds, subresource);
+            scantling_merge::update(&request, Some(&live), new)
         };
-        if !written.is_empty() && written != namespace {
-            return Err(Status::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
+        let tracked = tracked.map_err(|error: MergeError| patch::refused(facts, key, &error))?;
+        if !meta::same_but_for_times(&live, &tracked) {
+            self.store.put(key.clone(), tracked);
         }
-        metadata.insert("namespace".into(), json!(namespace));
-        Ok(Some(namespace.to_owned()))
+        Ok(())
+    }
+
+    /// Stores an object and follows what that means to the server itself.
+    fn commit(&mut self, at: &mut Moment<'_>, key: &ObjectKey, object: Value) -> Result<Value, Status> {
+        let stored = self.store.put(key.clone(), object);
+        if custom::is_definition(&key.group, &key.kind) {
+            self.definition_written(at, key)?;
+            // The answer is what was written; the status comes later, as it does on a real server.
+        }
+        Ok(stored.as_ref().clone())
+    }
+
+    /// Removes an object and follows what that means to the server itself.
+    pub(super) fn remove(&mut self, at: &mut Moment<'_>, key: &ObjectKey) -> Result<Option<Value>, Status> {
+        let Some(gone) = self.store.remove(key) else { return Ok(None) };
+        if custom::is_definition(&key.group, &key.kind) {
+            self.definition_removed(&gone);
+        }
+        self.custom_object_removed(at, key)?;
+        Ok(Some(gone.as_ref().clone()))
+    }
+
+    fn default_object(&self, facts: &KindFacts, object: &mut Value) {
+        if self.is_custom(facts) {
+            self.default_custom(facts, object);
+        } else {
+            defaults::apply(facts, object);
+        }
+    }
+
+    fn request<'a>(
+        &'a self,
+        facts: &'a KindFacts,
+        api_version: &'a str,
+        manager: &'a str,
+        now: &'a str,
+        subresource: Option<&'a str>,
+    ) -> Request<'a> {
+        let request = Request::new(&self.schema, api_version, &facts.gvk.kind, manager, now);
+        match subresource {
+            Some(subresource) => request.to_subresource(subresource),
+            None => request,
+        }
     }
 
     fn require_active_namespace(
@@ -277,17 +266,12 @@ impl ApiServer {
         name: &str,
     ) -> Result<(), Status> {
         let Some(namespace) = namespace else { return Ok(()) };
-        let of_namespaces = self.kinds.by_kind("", "Namespace").cloned();
+        let of_namespaces = self.kinds.by_kind("", "Namespace");
         let key = ObjectKey::cluster("", "Namespace", namespace);
         match (self.store.get(&key), of_namespaces) {
             (Some(found), _) if object::text(found, "/metadata/deletionTimestamp").is_empty() => Ok(()),
-            (Some(_), _) => {
-                let detail = format!(
-                    "unable to create new content in namespace {namespace} because it is being terminated"
-                );
-                Err(Status::forbidden(facts, name, &detail))
-            }
-            (None, Some(kind)) => Err(Status::not_found(&kind, namespace)),
+            (Some(_), _) => Err(Status::terminating(facts, name, namespace)),
+            (None, Some(kind)) => Err(Status::not_found(kind, namespace)),
             (None, None) => Err(Status::no_such_resource()),
         }
     }
@@ -304,11 +288,8 @@ impl ApiServer {
         }
         let base = object::text(object, "/metadata/generateName").to_owned();
         if base.is_empty() {
-            return Err(Status::invalid(
-                &facts.gvk,
-                "",
-                vec![super::Cause::required("metadata.name", "name or generateName is required")],
-            ));
+            let cause = Cause::required("metadata.name", "name or generateName is required");
+            return Err(Status::invalid(&facts.gvk, "", vec![cause]));
         }
         let base: String = base.chars().take(MAX_GENERATED_BASE).collect();
         for _ in 0..NAME_ATTEMPTS {
@@ -328,68 +309,49 @@ impl ApiServer {
     }
 }
 
-/// `metadata`, made if it is missing or no mapping.
-fn metadata(object: &mut Value) -> &mut Map<String, Value> {
-    let fields = as_mapping(object);
-    as_mapping(fields.entry("metadata").or_insert(Value::Null))
-}
-
-fn as_mapping(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
-    }
-    match value {
-        Value::Object(fields) => fields,
-        _ => unreachable!("made a mapping above"),
-    }
-}
-
-fn has_finalizers(object: &Value) -> bool {
-    let filled =
-        |pointer| object.pointer(pointer).and_then(Value::as_array).is_some_and(|list| !list.is_empty());
-    let namespace =
-        object::text(object, "/kind") == "Namespace" && object::text(object, "/apiVersion") == "v1";
-    filled("/metadata/finalizers") || namespace && filled("/spec/finalizers")
-}
-
-/// Whether nothing holds an object any more that is being deleted.
-fn is_over(object: &Value) -> bool {
-    !object::text(object, "/metadata/deletionTimestamp").is_empty()
-        && !has_finalizers(object)
-        && object.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64).unwrap_or(0) == 0
-}
-
-fn settle_finalizers(object: &mut Value, propagation: Option<Propagation>) {
-    let Some(propagation) = propagation else { return };
-    let wanted = match propagation {
-        Propagation::Background => None,
-        Propagation::Foreground => Some("foregroundDeletion"),
-        Propagation::Orphan => Some("orphan"),
-    };
+/// The namespace of the request and that of the object must agree; the object gets it.
+fn settle_namespace(
+    facts: &KindFacts,
+    namespace: Option<&str>,
+    object: &mut Value,
+) -> Result<Option<String>, Status> {
     let metadata = metadata(object);
-    let mut finalizers: Vec<Value> =
-        metadata.get("finalizers").and_then(Value::as_array).cloned().unwrap_or_default();
-    finalizers.retain(|name| name != "foregroundDeletion" && name != "orphan");
-    finalizers.extend(wanted.map(|name| json!(name)));
-    if finalizers.is_empty() {
-        metadata.remove("finalizers");
-    } else {
-        metadata.insert("finalizers".into(), Value::Array(finalizers));
+    let written = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    if !facts.namespaced {
+        if !written.is_empty() {
+            return Err(Status::bad_request("namespace field should not be set on cluster-scoped resources"));
+        }
+        return Ok(None);
     }
+    let Some(namespace) = namespace else {
+        return Err(Status::bad_request("an empty namespace may not be set during creation"));
+    };
+    if !written.is_empty() && written != namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    metadata.insert("namespace".into(), json!(namespace));
+    Ok(Some(namespace.to_owned()))
 }
 
-/// Only pods take their time; one that no node has, or that has ended, goes at once.
-fn grace_period(facts: &KindFacts, object: &Value, asked: Option<i64>) -> i64 {
-    /// A pod's `terminationGracePeriodSeconds` when it says nothing.
-    const DEFAULT: i64 = 30;
-    if !(facts.gvk.group.is_empty() && facts.gvk.kind == "Pod") {
-        return 0;
+/// A version or uid in a written object must be the current one.
+fn require_current(facts: &KindFacts, key: &ObjectKey, live: &Value, new: &Value) -> Result<(), Status> {
+    let version = object::resource_version(new);
+    if !version.is_empty() && version != object::resource_version(live) {
+        let detail =
+            "the object has been modified; please apply your changes to the latest version and try again";
+        return Err(Status::conflict(facts, &key.name, detail));
     }
-    let unscheduled = object::text(object, "/spec/nodeName").is_empty();
-    let ended = matches!(object::text(object, "/status/phase"), "Succeeded" | "Failed");
-    if unscheduled || ended {
-        return 0;
+    let (wanted, found) = (object::uid(new), object::uid(live));
+    if !wanted.is_empty() && wanted != found {
+        let detail =
+            format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+        return Err(Status::conflict(facts, &key.name, &detail));
     }
-    let own = object.pointer("/spec/terminationGracePeriodSeconds").and_then(Value::as_i64);
-    asked.or(own).unwrap_or(DEFAULT).max(0)
+    Ok(())
+}
+
+fn refuse(facts: &KindFacts, key: &ObjectKey, causes: Vec<Cause>) -> Result<(), Status> {
+    if causes.is_empty() { Ok(()) } else { Err(Status::invalid(&facts.gvk, &key.name, causes)) }
 }

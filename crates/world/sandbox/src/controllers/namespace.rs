@@ -30,7 +30,8 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
         }
     }
     if content.is_empty() {
-        world.change(ACTOR, key, |object| set(object, &["spec"], "finalizers", json!([])));
+        world
+            .change_through(ACTOR, key, "finalize", |object| set(object, &["spec"], "finalizers", json!([])));
         if world.object(key).is_some() {
             world.delete(ACTOR, key, None);
         }

@@ -1,0 +1,213 @@
+//! Answers: a value in the form that was asked for, as an HTTP response.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue, WARNING};
+use http::{Response, StatusCode};
+use scantling_api::KindFacts;
+use serde_json::{Value, json};
+
+use super::accept::{Accept, Form};
+use super::{ApiServer, Status, table};
+
+/// Longest warning text that goes into a header.
+const MAX_WARNING: usize = 512;
+
+/// What is answered, before it gets its form.
+#[derive(Debug)]
+pub(super) enum Content {
+    /// A document that has one form only.
+    Document(Value),
+    /// An object of a kind.
+    Object(KindFacts, Value),
+    /// Objects of a kind.
+    List(KindFacts, List),
+    /// Text for people.
+    Text(&'static str),
+}
+
+/// A page of a list.
+#[derive(Debug, Default)]
+pub(super) struct List {
+    /// The objects.
+    pub(super) items: Vec<Arc<Value>>,
+    /// Version of the list.
+    pub(super) version: u64,
+    /// How to ask for the next page.
+    pub(super) proceed: Option<String>,
+    /// How many objects are on later pages, where that is known.
+    pub(super) remaining: Option<usize>,
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// HTTP status code.
+    pub(super) code: u16,
+    /// What is answered.
+    pub(super) content: Content,
+    /// Warnings for the person who asked.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Answer {
+    /// A document with status 200.
+    pub(super) fn document(value: Value) -> Self {
+        Self { code: 200, content: Content::Document(value), warnings: Vec::new() }
+    }
+
+    /// An object.
+    pub(super) fn object(code: u16, facts: &KindFacts, value: Value) -> Self {
+        Self { code, content: Content::Object(facts.clone(), value), warnings: Vec::new() }
+    }
+
+    /// A page of objects.
+    pub(super) fn list(facts: &KindFacts, list: List) -> Self {
+        Self { code: 200, content: Content::List(facts.clone(), list), warnings: Vec::new() }
+    }
+}
+
+impl ApiServer {
+    /// Gives an answer its form and writes it.
+    pub(super) fn respond(&self, answer: Answer, accept: Accept, now: jiff::Timestamp) -> Response<Bytes> {
+        let (value, content_type) = match answer.content {
+            Content::Text(text) => {
+                return response(
+                    answer.code,
+                    Bytes::from_static(text.as_bytes()),
+                    "text/plain",
+                    &answer.warnings,
+                );
+            }
+            Content::Document(value) => (value, aggregated_type(accept)),
+            Content::Object(facts, value) => (self.object_in_form(&facts, value, accept, now), None),
+            Content::List(facts, list) => (self.list_in_form(&facts, &list, accept, now), None),
+        };
+        let (bytes, content_type) = if accept.yaml {
+            (scantling_yaml::to_yaml(&value).into_bytes(), "application/yaml")
+        } else {
+            let mut bytes = value.to_string().into_bytes();
+            bytes.push(b'\n');
+            (bytes, content_type.unwrap_or("application/json"))
+        };
+        response(answer.code, bytes.into(), content_type, &answer.warnings)
+    }
+
+    /// An object as a client of one version sees it.
+    pub(super) fn object_in_form(
+        &self,
+        facts: &KindFacts,
+        mut value: Value,
+        accept: Accept,
+        now: jiff::Timestamp,
+    ) -> Value {
+        // Refusals and the like have no form.
+        if value.get("kind").and_then(Value::as_str) == Some("Status") {
+            return value;
+        }
+        match accept.form {
+            Form::Table => {
+                let version = value.pointer("/metadata/resourceVersion").cloned().unwrap_or(json!(""));
+                let metadata = json!({"resourceVersion": version});
+                table::of(&self.columns(facts), [&value].into_iter(), metadata, true, accept.include, now)
+            }
+            Form::Metadata => metadata_only(&value),
+            Form::Whole | Form::AggregatedDiscovery => {
+                if let Some(fields) = value.as_object_mut()
+                    && fields.get("kind").and_then(Value::as_str) == Some(facts.gvk.kind.as_str())
+                {
+                    fields.insert("apiVersion".into(), json!(facts.gvk.api_version()));
+                }
+                value
+            }
+        }
+    }
+
+    fn list_in_form(&self, facts: &KindFacts, list: &List, accept: Accept, now: jiff::Timestamp) -> Value {
+        let mut metadata = json!({"resourceVersion": list.version.to_string()});
+        if let Some(proceed) = &list.proceed {
+            metadata["continue"] = json!(proceed);
+        }
+        if let Some(remaining) = list.remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
+        let items = list.items.iter().map(Arc::as_ref);
+        match accept.form {
+            Form::Table => table::of(&self.columns(facts), items, metadata, true, accept.include, now),
+            Form::Metadata => json!({
+                "kind": "PartialObjectMetadataList",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": metadata,
+                "items": items.map(metadata_only).collect::<Vec<_>>(),
+            }),
+            Form::Whole | Form::AggregatedDiscovery => {
+                let custom = self.is_custom(facts);
+                let items: Vec<Value> = items.map(|item| list_item(facts, item, custom)).collect();
+                json!({
+                    "kind": format!("{}List", facts.gvk.kind),
+                    "apiVersion": facts.gvk.api_version(),
+                    "metadata": metadata,
+                    "items": items,
+                })
+            }
+        }
+    }
+}
+
+/// Items of built-in kinds carry neither `apiVersion` nor `kind` in a list: Go leaves the type out within a typed list.
+fn list_item(facts: &KindFacts, item: &Value, custom: bool) -> Value {
+    let mut item = item.clone();
+    if let Some(fields) = item.as_object_mut() {
+        if custom {
+            fields.insert("apiVersion".into(), json!(facts.gvk.api_version()));
+        } else {
+            fields.remove("apiVersion");
+            fields.remove("kind");
+        }
+    }
+    item
+}
+
+/// `PartialObjectMetadata`.
+pub(super) fn metadata_only(object: &Value) -> Value {
+    json!({
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": object.get("metadata").cloned().unwrap_or(json!({})),
+    })
+}
+
+/// A refusal as a response.
+pub(super) fn refusal(status: &Status) -> Response<Bytes> {
+    let mut response = response(status.code, status.to_value().to_string().into(), "application/json", &[]);
+    if let Some(seconds) = status.details.get("retryAfterSeconds").and_then(Value::as_u64) {
+        response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn response(code: u16, body: Bytes, content_type: &'static str, warnings: &[String]) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    for warning in warnings {
+        // RFC 7234: code, agent, quoted text. What no header can hold is replaced.
+        let text: String = warning
+            .chars()
+            .take(MAX_WARNING)
+            .map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' })
+            .collect();
+        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            headers.append(WARNING, value);
+        }
+    }
+    response
+}
+
+fn aggregated_type(accept: Accept) -> Option<&'static str> {
+    (accept.form == Form::AggregatedDiscovery)
+        .then_some("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList")
+}
