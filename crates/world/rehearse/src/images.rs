@@ -104,24 +104,27 @@ pub(crate) struct Held {
     pub missing: Vec<String>,
 }
 
-/// Reads images from a registry's bytes, each digest once.
+/// Reads images from a registry's bytes, each digest once. What was read stays known when the registry loses it, as an
+/// image that still runs somewhere does.
 #[derive(Default)]
 pub(crate) struct Library {
-    known: BTreeMap<Digest, Option<Held>>,
+    known: BTreeMap<Digest, Held>,
 }
 
 impl Library {
     /// What that digest is, wherever a host has it. Absent if none has.
     pub(crate) fn look_up(&mut self, registry: &RegistryServer, digest: &Digest) -> Option<Held> {
         if let Some(known) = self.known.get(digest) {
-            return known.clone();
+            return Some(known.clone());
         }
         let places: Vec<(String, String)> = registry
             .hosts()
             .flat_map(|host| registry.repositories(host).map(move |name| (host.to_owned(), name.to_owned())))
             .collect();
         let held = places.iter().find_map(|(host, name)| read(registry, host, name, digest));
-        self.known.insert(digest.clone(), held.clone());
+        if let Some(held) = &held {
+            self.known.insert(digest.clone(), held.clone());
+        }
         held
     }
 }

@@ -1,6 +1,7 @@
 //! One cluster on which a story is played: the sandbox, the clients that reach it, and what was seen.
 
 use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
@@ -46,6 +47,7 @@ pub(crate) struct Stage<'a> {
     pub mirrors: Mirrors,
     /// Objects that people made, and who.
     pub people: BTreeMap<ObjectKey, String>,
+    library: Mutex<Library>,
     opened: Vec<Opened>,
     deployed: Vec<Deployed>,
     scripts: u64,
@@ -93,6 +95,7 @@ impl<'a> Stage<'a> {
             recorder,
             mirrors,
             people: BTreeMap::new(),
+            library: Mutex::default(),
             opened: Vec::new(),
             deployed: Vec::new(),
             scripts: 0,
@@ -172,6 +175,10 @@ impl<'a> Stage<'a> {
             Some(pod) => {
                 let view = cluster_view::pod(&pod);
                 let node = object::text(&pod, "/spec/nodeName").to_owned();
+                if let Some(digest) = &view.running {
+                    // Read now: an upgrade may take it out of its registry while it goes on running.
+                    let _ = self.look_up(digest);
+                }
                 match (view.running, view.trouble) {
                     (Some(digest), None) => format!("has a notebook on {node}, image {}", digest.short()),
                     (_, Some(trouble)) => format!("waits in vain: {trouble}"),
@@ -303,7 +310,7 @@ impl<'a> Stage<'a> {
             self.wait_for(root).await;
         }
         let deployed = Deployed { deploy: deploy.clone(), root, trouble };
-        let seen = self.model(&deployed, &self.objects(), &mut Library::default());
+        let seen = self.model(&deployed, &self.objects());
         self.recorder.say(
             &actor,
             match seen.trouble {
@@ -317,24 +324,17 @@ impl<'a> Stage<'a> {
     /// What people have at the end.
     pub(crate) fn seen(&self, release: &ScenarioRelease) -> (Vec<NotebookSeen>, Vec<ModelSeen>) {
         let objects = self.objects();
-        let mut library = Library::default();
         let notebooks = self
             .opened
             .iter()
             .filter(|opened| !opened.closed)
-            .map(|opened| self.notebook(opened, &objects, release, &mut library))
+            .map(|opened| self.notebook(opened, &objects, release))
             .collect();
-        let models = self.deployed.iter().map(|it| self.model(it, &objects, &mut library)).collect();
+        let models = self.deployed.iter().map(|it| self.model(it, &objects)).collect();
         (notebooks, models)
     }
 
-    fn notebook(
-        &self,
-        opened: &Opened,
-        objects: &Objects,
-        release: &ScenarioRelease,
-        library: &mut Library,
-    ) -> NotebookSeen {
+    fn notebook(&self, opened: &Opened, objects: &Objects, release: &ScenarioRelease) -> NotebookSeen {
         let pod = cluster_view::pods_of(objects, &opened.root).into_iter().next();
         let view = pod.map(cluster_view::pod);
         let namespace = release.release.namespace.as_deref().unwrap_or_default();
@@ -343,11 +343,11 @@ impl<'a> Stage<'a> {
             None => cluster_view::stream_digest(objects, namespace, &opened.open.image),
         };
         let running = view.as_ref().and_then(|view| view.running.clone());
-        let held = running.as_ref().and_then(|digest| self.look_up(library, digest));
+        let held = running.as_ref().and_then(|digest| self.look_up(digest));
         let as_wanted = match (&wanted, &running) {
             (Some(wanted), Some(running)) if wanted == running => Some(true),
             (Some(wanted), Some(running)) => {
-                self.look_up(library, wanted).map(|held| held.identity.compare(running) == Sameness::Same)
+                self.look_up(wanted).map(|held| held.identity.compare(running) == Sameness::Same)
             }
             _ => None,
         };
@@ -402,14 +402,14 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn model(&self, deployed: &Deployed, objects: &Objects, library: &mut Library) -> ModelSeen {
+    fn model(&self, deployed: &Deployed, objects: &Objects) -> ModelSeen {
         let pod =
             deployed.root.as_ref().and_then(|root| cluster_view::pods_of(objects, root).into_iter().next());
         let view = pod.map(cluster_view::pod);
         let running = view.as_ref().and_then(|view| view.running.clone());
         let packages = running
             .as_ref()
-            .and_then(|digest| self.look_up(library, digest)?.contents)
+            .and_then(|digest| self.look_up(digest)?.contents)
             .map(|contents| {
                 contents.packages.iter().map(|it| format!("{} {}", it.name, it.version)).collect()
             })
@@ -463,7 +463,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn look_up(&self, library: &mut Library, digest: &Digest) -> Option<crate::images::Held> {
+    fn look_up(&self, digest: &Digest) -> Option<crate::images::Held> {
+        let mut library = self.library.lock().unwrap_or_else(PoisonError::into_inner);
         self.sandbox.with(|world| library.look_up(world.registry(), digest))
     }
 
