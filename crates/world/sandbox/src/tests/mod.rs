@@ -3,6 +3,7 @@
 
 mod builds;
 mod determinism;
+mod http;
 mod lifecycle;
 mod model;
 mod pulls;
