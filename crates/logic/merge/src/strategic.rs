@@ -217,14 +217,11 @@ impl<'a> Strategic<'a> {
         let t = self.element(facts.t);
         for item in &patch {
             let id = identified(item, Some(key))?;
-            match places.get(&id).copied().and_then(|place| merged.get_mut(place)) {
-                Some(place) => {
-                    *place = Value::Object(self.maps(as_map(place)?, as_map(item)?, t, depth + 1)?);
-                }
-                None => {
-                    places.insert(id, merged.len());
-                    merged.push(item.clone());
-                }
+            if let Some(place) = places.get(&id).copied().and_then(|place| merged.get_mut(place)) {
+                *place = Value::Object(self.maps(as_map(place)?, as_map(item)?, t, depth + 1)?);
+            } else {
+                places.insert(id, merged.len());
+                merged.push(item.clone());
             }
         }
         in_order(merged, &patch, &live, Some(key))
