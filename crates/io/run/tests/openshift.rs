@@ -31,10 +31,22 @@ struct Content<'a> {
     extra: &'a str,
 }
 
-const ONE: Content<'_> =
-    Content { version: "1.3.0", follows: "", minimal: "1", git_ref: "nb-4", tensorflow: "2.4.1", extra: "old" };
-const TWO: Content<'_> =
-    Content { version: "1.5.0", follows: "1.3.0", minimal: "2", git_ref: "nb-5", tensorflow: "2.7", extra: "new" };
+const ONE: Content<'_> = Content {
+    version: "1.3.0",
+    follows: "",
+    minimal: "1",
+    git_ref: "nb-4",
+    tensorflow: "2.4.1",
+    extra: "old",
+};
+const TWO: Content<'_> = Content {
+    version: "1.5.0",
+    follows: "1.3.0",
+    minimal: "2",
+    git_ref: "nb-5",
+    tensorflow: "2.7",
+    extra: "new",
+};
 
 fn files(content: &Content<'_>) -> Vec<(String, String)> {
     let Content { version, follows, minimal, git_ref, tensorflow, extra } = content;
@@ -74,13 +86,21 @@ catalogue: {{imageStreamLabel: opendatahub.io/notebook-image=true}}
 "#
             ),
         ),
-        ("manifests/0.yaml".to_owned(), format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NS}}}\n")),
+        (
+            "manifests/0.yaml".to_owned(),
+            format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {NS}}}\n"),
+        ),
         (
             "manifests/config.yaml".to_owned(),
-            format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: spawner}}\ndata: {{{extra}: x, text: {version}}}\n"),
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: spawner}}\ndata: {{{extra}: x, text: {version}}}\n"
+            ),
         ),
         ("manifests/minimal.yaml".to_owned(), stream("minimal", "py3.8", &import, ("notebook", "6.4"))),
-        ("manifests/tensorflow.yaml".to_owned(), stream("tensorflow", "py3.8-cuda", "", ("TensorFlow", tensorflow))),
+        (
+            "manifests/tensorflow.yaml".to_owned(),
+            stream("tensorflow", "py3.8-cuda", "", ("TensorFlow", tensorflow)),
+        ),
         (
             "manifests/build.yaml".to_owned(),
             format!(
@@ -172,7 +192,10 @@ async fn images_are_built_recorded_checked_prepulled_and_then_published() {
     // Every node has the new image before users can choose it.
     for node in ["worker-1", "worker-2"] {
         let cached = sandbox.now(|w| w.node_images(node));
-        assert!(cached.iter().any(|i| i.digests.iter().any(|d| d.contains(digest_of(&new).as_str()))), "{node}");
+        assert!(
+            cached.iter().any(|i| i.digests.iter().any(|d| d.contains(digest_of(&new).as_str()))),
+            "{node}"
+        );
     }
     let pulled = two.events.iter().rposition(|e| matches!(&e.what, What::Pulled { .. })).unwrap();
     let published = two.events.iter().position(|e| matches!(&e.what, What::Published { .. })).unwrap();
@@ -184,7 +207,8 @@ async fn images_are_built_recorded_checked_prepulled_and_then_published() {
     // What the earlier image holds is known, too: pods of it may still run.
     let state = State::stored_in(&sandbox.environment(1).cluster).await.unwrap().unwrap();
     assert!(state.known().get(&digest_of(&old)).is_some());
-    let data = sandbox.object(&ObjectKey::namespaced("", "ConfigMap", NS, "spawner")).unwrap()["data"].clone();
+    let data =
+        sandbox.object(&ObjectKey::namespaced("", "ConfigMap", NS, "spawner")).unwrap()["data"].clone();
     assert_eq!(data, json!({"new": "x", "text": "1.5.0"}));
     sandbox.take_writes();
     let again = done(&sandbox, &of(&TWO), &Options::default()).await;
@@ -198,7 +222,11 @@ async fn a_claim_that_the_bytes_do_not_keep_is_a_finding() {
     let report = done(&sandbox, &of(&lying), &Options::default()).await;
     let (_, claims) = entry(&report, "tensorflow-py3.8-cuda");
     assert_eq!(claims, [("2.7".to_owned(), Some("2.4.1".to_owned()), false)]);
-    let found: Vec<_> = report.findings.iter().map(|f| (f.code.as_str(), f.place.file.as_ref().unwrap().path.clone())).collect();
+    let found: Vec<_> = report
+        .findings
+        .iter()
+        .map(|f| (f.code.as_str(), f.place.file.as_ref().unwrap().path.clone()))
+        .collect();
     assert_eq!(found, [("SCN0501", "manifests/tensorflow.yaml".to_owned())]);
 }
 
@@ -234,7 +262,8 @@ async fn a_platform_that_was_installed_by_other_means_is_adopted() {
     let report = done(&sandbox, &of(&TWO), &options).await;
     let adopted = report.outcomes.iter().filter(|o| o.outcome == Outcome::Adopted).count();
     assert_eq!(adopted, 5, "{:#?}", report.outcomes);
-    let data = sandbox.object(&ObjectKey::namespaced("", "ConfigMap", NS, "spawner")).unwrap()["data"].clone();
+    let data =
+        sandbox.object(&ObjectKey::namespaced("", "ConfigMap", NS, "spawner")).unwrap()["data"].clone();
     assert_eq!(data, json!({"new": "x", "text": "1.5.0", "mine": "m"}));
     let (new, claims) = entry(&report, "tensorflow-py3.8-cuda");
     assert_eq!(claims, [("2.7".to_owned(), Some("2.7.0".to_owned()), true)]);
@@ -254,7 +283,8 @@ async fn the_driver_makes_notebooks_run_by_digest() {
     sandbox.act(Method::POST, "/api/v1/namespaces", "application/json", &namespace);
     let environment = sandbox.environment(2);
     let known = State::stored_in(&environment.cluster).await.unwrap().unwrap().known();
-    let settings = DriveSettings { reconcilers: RECONCILERS, namespace: NS, images: &known, clock: environment.clock };
+    let settings =
+        DriveSettings { reconcilers: RECONCILERS, namespace: NS, images: &known, clock: environment.clock };
     let user = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let notebook = json!({

@@ -73,7 +73,11 @@ pub fn decide(frame: &Frame<'_>, key: &ObjectKey, wave: Wave, sides: Sides<'_>) 
     let Some(live) = sides.live else {
         return Ok(Step {
             outcome: Outcome::Created,
-            cause: if sides.ours { "it is gone from the cluster".to_owned() } else { String::new() },
+            cause: if sides.ours && sides.base.is_some() {
+                "it is gone from the cluster".to_owned()
+            } else {
+                String::new()
+            },
             body: sides.desired.clone(),
             ..blank(key, wave, precondition(&[], None, &[], false))
         });
