@@ -6,7 +6,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use common::{INTERNAL, Sandbox, description, push, release, world};
+use common::{Cut, INTERNAL, Sandbox, description, push, release, world};
 use http::Method;
 use scantling_api::ObjectKey;
 use scantling_cluster::DriveSettings;
@@ -15,7 +15,7 @@ use scantling_plan::Outcome;
 use scantling_reconcile::RECONCILERS;
 use scantling_registry_server::RegistryServer;
 use scantling_release::Release;
-use scantling_run::{Options, RunReport, State, What};
+use scantling_run::{Options, RunError, RunReport, Stage, State, What};
 use scantling_sandbox::{BuildRecipe, Flavour};
 use serde_json::{Value, json};
 
@@ -307,4 +307,53 @@ async fn the_driver_makes_notebooks_run_by_digest() {
     assert!(image.contains("@sha256:"), "{image}");
     let running: &Value = &pod["status"]["containerStatuses"][0];
     assert!(running["imageID"].as_str().unwrap().contains("sha256:"), "{running}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_build_stops_the_run_and_a_mended_one_lets_it_go_on() {
+    let sandbox = sandbox();
+    done(&sandbox, &of(&ONE), &Options::default()).await;
+    // No recipe of the world is for this source: the build fails there.
+    let broken = Content { git_ref: "nb-unknown", ..TWO };
+    let (ended, _) = sandbox.upgrade(&of(&broken), &Options::default(), 1).await.unwrap();
+    let Err(RunError::Stopped { stage, report, .. }) = ended else { panic!("{ended:?}") };
+    assert_eq!(stage, Stage::Images);
+    assert_eq!(report.findings[0].code.as_str(), "SCN0806", "{:#?}", report.findings);
+    // Users are still offered what they were offered before.
+    let key = ObjectKey::namespaced("scantling.dev", "NotebookImage", NS, "tensorflow-py3.8-cuda");
+    assert_eq!(sandbox.object(&key).unwrap()["spec"]["packages"][0]["version"], "2.4.1");
+    let report = done(&sandbox, &of(&TWO), &Options::default()).await;
+    assert!(report.continued);
+    assert_eq!(sandbox.object(&key).unwrap()["spec"]["packages"][0]["version"], "2.7.0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_with_builds_that_is_killed_is_continued_and_builds_once() {
+    let builds = |sandbox: &Sandbox| {
+        sandbox.now(|w| {
+            w.objects().filter(|(k, _)| k.kind == "Build").map(|(k, _)| k.name.clone()).collect::<Vec<_>>()
+        })
+    };
+    let whole = sandbox();
+    done(&whole, &of(&ONE), &Options::default()).await;
+    let writes = done(&whole, &of(&TWO), &Options::default()).await.writes;
+    let catalogue = |sandbox: &Sandbox| {
+        sandbox.now(|w| {
+            let images = w.objects().filter(|(k, _)| k.kind == "NotebookImage");
+            images.map(|(k, v)| (k.clone(), v["spec"].clone())).collect::<Vec<_>>()
+        })
+    };
+    // Every third write, each time the other way, keeps the test short; the other flavour is cut at every write.
+    for n in (1..=writes).step_by(3) {
+        let cut = if n % 2 == 0 { Cut::Before(n) } else { Cut::After(n) };
+        let sandbox = sandbox();
+        done(&sandbox, &of(&ONE), &Options::default()).await;
+        sandbox.cut(Some(cut));
+        assert!(sandbox.upgrade(&of(&TWO), &Options::default(), 1).await.is_none(), "{cut:?}");
+        sandbox.cut(None);
+        done(&sandbox, &of(&TWO), &Options::default()).await;
+        assert_eq!(builds(&sandbox), builds(&whole), "{cut:?}");
+        assert_eq!(catalogue(&sandbox), catalogue(&whole), "{cut:?}");
+        assert_eq!(done(&sandbox, &of(&TWO), &Options::default()).await.writes, 0, "{cut:?}");
+    }
 }
