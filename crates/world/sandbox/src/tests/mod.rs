@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod builds;
+mod chaos;
 mod determinism;
 mod http;
 mod lifecycle;
