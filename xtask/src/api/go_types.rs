@@ -32,6 +32,8 @@ struct Field {
     t: String,
     omitempty: bool,
     omitzero: bool,
+    /// Number in Protocol Buffers, if the type has that form.
+    number: Option<u32>,
 }
 
 /// What a value of a type is like.
@@ -95,24 +97,35 @@ impl GoTypes {
         }
     }
 
-    /// Adds `zero` and `omitzero` to the fields of the types.
+    /// Adds `zero`, `omitzero`, and `pb` and `bytes` to the fields of the types.
     pub(crate) fn annotate(&self, types: &mut BTreeMap<String, Value>) {
         for (name, t) in types {
             let Some(Declared::Struct(fields)) = self.types.get(&go_name(name)) else { continue };
             let Some(known) = t.get_mut("fields").and_then(Value::as_object_mut) else { continue };
-            self.annotate_fields(fields, known, 0);
+            self.annotate_fields(fields, known, &mut Vec::new());
         }
     }
 
-    fn annotate_fields(&self, fields: &[Field], known: &mut Map<String, Value>, depth: usize) {
+    fn annotate_fields(&self, fields: &[Field], known: &mut Map<String, Value>, within: &mut Vec<u32>) {
         for field in fields {
             if field.name.is_empty() {
-                if let (Shape::Struct(inner), true) = (self.shape(&field.t, 0), depth < MAX_DEPTH) {
-                    self.annotate_fields(inner, known, depth + 1);
+                if let (Shape::Struct(inner), true) = (self.shape(&field.t, 0), within.len() < MAX_DEPTH) {
+                    // Inlined in JSON, a message of its own in Protocol Buffers. What has no number (kind and version)
+                    // is not in the message at all, which the number 0 says.
+                    within.push(field.number.unwrap_or(0));
+                    self.annotate_fields(inner, known, within);
+                    within.pop();
                 }
                 continue;
             }
             let Some(facts) = known.get_mut(&field.name) else { continue };
+            if let Some(number) = field.number.filter(|_| !within.contains(&0)) {
+                let path: Vec<u32> = within.iter().copied().chain([number]).collect();
+                facts["pb"] = if within.is_empty() { json!(number) } else { json!(path) };
+                if field.t.ends_with("[]byte") {
+                    facts["bytes"] = json!(true);
+                }
+            }
             match (self.shape(&field.t, 0), field.omitempty) {
                 _ if field.omitzero => facts["omitzero"] = json!(true),
                 (Shape::Pointer, true) => {}
@@ -231,6 +244,7 @@ fn field(line: &str, package: &str, imports: &BTreeMap<String, String>) -> Optio
         t: qualify(t, package, imports),
         omitempty: options.contains(&"omitempty"),
         omitzero: options.contains(&"omitzero"),
+        number: tag.split("protobuf:\"").nth(1).and_then(|tag| tag.split(',').nth(1)?.parse().ok()),
     })
 }
 

@@ -9,6 +9,8 @@ mod kind;
 mod kinds;
 pub mod object;
 pub mod schema;
+mod wire;
 
 pub use kind::{GroupVersionKind, KeyError, ObjectKey};
 pub use kinds::{FactsError, GroupFacts, KindFacts, Kinds, Subresource};
+pub use wire::{Wire, WireField, WireMessage};
