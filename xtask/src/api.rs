@@ -19,6 +19,9 @@ use serde_json::{Value, json};
 const TYPE_MODULES: [&str; 4] =
     ["k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator"];
 
+/// Bodies of deletions are of this type, whatever is deleted.
+const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
+
 /// What `cargo xtask api` can be told.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
@@ -93,7 +96,8 @@ fn render(version: &str, discovered: &kinds::Discovered, types: &types::Types) -
             kinds.insert(key.clone(), json!({"type": name}));
         }
     }
-    let mut reachable = types.reachable(kinds.values().filter_map(|kind| kind["type"].as_str()));
+    let roots = kinds.values().filter_map(|kind| kind["type"].as_str()).chain([DELETE_OPTIONS]);
+    let mut reachable = types.reachable(roots);
     reachable.insert("__untyped_atomic_".into(), types::untyped_atomic());
     reachable.insert("__untyped_deduced_".into(), types::untyped_deduced());
     let mut text = String::new();

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, reason = "a task speaks to whoever runs it")]
 
 mod api;
+mod docs;
 mod test;
 mod tidy;
 mod tools;
@@ -23,6 +24,8 @@ struct Arguments {
 enum Task {
     /// Write the facts about Kubernetes' API from the Go modules of a Kubernetes release (needs `go`).
     Api(api::Arguments),
+    /// Write the reference pages under docs/reference from the program and its code.
+    Docs(docs::Arguments),
     /// Run everything that must hold before a change lands.
     Test(test::Arguments),
     /// Check the rules about the tree: which crate may use which, where time, chance and files come from.
@@ -32,6 +35,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Api(arguments) => api::run(&arguments, &root()),
+        Task::Docs(arguments) => docs::run(&arguments, &root()),
         Task::Test(arguments) => test::run(&arguments, &root()),
         Task::Tidy => tidy::run(&root()),
     }

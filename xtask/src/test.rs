@@ -29,13 +29,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
     provide(arguments.install, root);
 
     task(&mut count, "format", Command::new("cargo").args(["fmt", "--all", "--check"]), root)?;
-    match crate::tidy::run(root) {
-        Ok(()) => count.passed += 1,
-        Err(error) => {
-            println!("{error:#}");
-            count.failed += 1;
-        }
-    }
+    check(&mut count, "rules about the tree", crate::tidy::run(root));
     task(
         &mut count,
         "lints",
@@ -50,6 +44,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
         ]),
         root,
     )?;
+    check(&mut count, "reference pages", crate::docs::run_check(root));
     tests(&mut count, root)?;
 
     for reason in &count.skipped {
@@ -87,11 +82,22 @@ fn task(count: &mut Count, name: &str, command: &mut Command, root: &Path) -> an
     println!("== {name}");
     let status = command.current_dir(root).status().with_context(|| format!("failed to run {command:?}"))?;
     if status.success() {
-        count.passed += 1
+        count.passed += 1;
     } else {
-        count.failed += 1
+        count.failed += 1;
     }
     Ok(())
+}
+
+fn check(count: &mut Count, name: &str, result: anyhow::Result<()>) {
+    println!("== {name}");
+    match result {
+        Ok(()) => count.passed += 1,
+        Err(error) => {
+            println!("{error:#}");
+            count.failed += 1;
+        }
+    }
 }
 
 /// Runs all tests of the workspace, and adds up what each test program says of itself.

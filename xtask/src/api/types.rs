@@ -1,4 +1,4 @@
-//! The types of the API from the OpenAPI documents, in the terms of structured merge: scalars, lists with their kind
+//! The types of the API from the `OpenAPI` documents, in the terms of structured merge: scalars, lists with their kind
 //! and keys, maps, fields with default and patch strategy. The rules are those of `k8s.io/kube-openapi/pkg/schemaconv`.
 
 use std::collections::{BTreeMap, BTreeSet};

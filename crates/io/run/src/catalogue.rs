@@ -279,7 +279,7 @@ impl Session<'_> {
             "spec": spec,
         });
         let key = object::key(&value).map_err(|e| Stop::Halt(e.to_string()))?;
-        Ok(Desired { key, wave: Wave::Resources, value })
+        Ok(Desired { key, wave: Wave::Resources, value, adjusted: Vec::new() })
     }
 }
 

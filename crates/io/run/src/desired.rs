@@ -4,7 +4,7 @@
 use scantling_api::schema::Schema;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_finding::{Finding, Place, codes};
-use scantling_plan::{Desired, GeneratedValues, encode_string_data, pin};
+use scantling_plan::{Adjusted, Desired, GeneratedValues, encode_string_data, pin};
 use scantling_release::{Release, Wave};
 use serde_json::{Value, json};
 
@@ -82,14 +82,14 @@ impl Session<'_> {
             if values.concerns(&object.key) {
                 values.fill(&mut value, &object.key, self.live.get(&object.key));
             }
-            pin(&mut value, &self.pins);
-            keep_index(&mut value);
-            desired.push(Desired { key: object.key.clone(), wave: object.wave, value });
+            let mut adjusted = pin(&mut value, &self.pins);
+            adjusted.extend(keep_index(&mut value));
+            desired.push(Desired { key: object.key.clone(), wave: object.wave, value, adjusted });
         }
         for (key, wave, value) in own {
             // A kind or a namespace that somebody else brought is theirs; it only has to exist.
             if self.previous.inventory.contains_key(&key) || !self.live.contains_key(&key) {
-                desired.push(Desired { key, wave, value });
+                desired.push(Desired { key, wave, value, adjusted: Vec::new() });
             }
         }
         self.desired = desired;
@@ -99,19 +99,30 @@ impl Session<'_> {
 
 /// An import keeps the whole index: by default OpenShift keeps one platform's manifest only, whose digest is not the
 /// locked one and which other platforms cannot run.
-fn keep_index(stream: &mut Value) {
+fn keep_index(stream: &mut Value) -> Vec<Adjusted> {
+    const MODE: &str = "PreserveOriginal";
+    let mut adjusted = Vec::new();
     if stream.get("kind").and_then(Value::as_str) != Some("ImageStream") {
-        return;
+        return adjusted;
     }
-    let Some(tags) = stream.pointer_mut("/spec/tags").and_then(Value::as_array_mut) else { return };
-    for tag in tags {
+    let tags = stream.pointer_mut("/spec/tags").and_then(Value::as_array_mut);
+    for (index, tag) in tags.into_iter().flatten().enumerate() {
         if tag.pointer("/from/kind").and_then(Value::as_str) != Some("DockerImage") {
             continue;
         }
         let Some(tag) = tag.as_object_mut() else { continue };
         let policy = tag.entry("importPolicy").or_insert_with(|| json!({}));
-        if let Some(policy) = policy.as_object_mut() {
-            policy.entry("importMode").or_insert_with(|| json!("PreserveOriginal"));
+        if let Some(policy) = policy.as_object_mut()
+            && !policy.contains_key("importMode")
+        {
+            policy.insert("importMode".to_owned(), json!(MODE));
+            adjusted.push(Adjusted {
+                field: format!(".spec.tags[{index}].importPolicy.importMode"),
+                declared: None,
+                written: MODE.to_owned(),
+                why: "the import keeps all platforms of the image".to_owned(),
+            });
         }
     }
+    adjusted
 }

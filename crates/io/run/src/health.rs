@@ -11,11 +11,10 @@ use serde_json::Value;
 use crate::event::What;
 use crate::report::Stop;
 use crate::session::Session;
+use crate::wait::Wait;
 
-/// Between two looks at an object. Rollouts and imports take seconds to minutes.
+/// Between two looks at an object. Rollouts take seconds to minutes.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Looks between two events that say what is waited for, so that a long wait stays visible and short in the log.
-const TOLD_EVERY: u32 = 30;
 
 /// Whether an object is as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,24 +52,19 @@ impl Session<'_> {
         limit: Duration,
         judge: fn(&Value) -> Health,
     ) -> Result<(), Stop> {
-        let deadline = tokio::time::Instant::now() + limit;
-        let mut looks = 0u32;
+        let mut wait = Wait::new(key.to_string(), limit, PAUSE);
         loop {
             let object = self.read(key).await?;
             let health =
                 object.as_ref().map_or_else(|| Health::NotYet("it does not exist".to_owned()), judge);
             match health {
                 Health::Healthy(state) => {
-                    if looks > 0 {
+                    if wait.has_waited() {
                         self.tell(What::Ready { on: key.to_string(), state });
                     }
                     return Ok(());
                 }
-                Health::NotYet(missing) if tokio::time::Instant::now() < deadline => {
-                    if looks.is_multiple_of(TOLD_EVERY) {
-                        self.tell(What::Waiting { on: key.to_string(), until: missing });
-                    }
-                }
+                Health::NotYet(missing) if !wait.is_over() => self.pause(&mut wait, missing).await,
                 Health::NotYet(why) | Health::Failed(why) => {
                     let place = Place { object: Some(key.to_string()), ..Place::default() };
                     let waited = limit.as_secs();
@@ -83,8 +77,6 @@ impl Session<'_> {
                     return Err(Stop::Halt(format!("{key} is not healthy: {why}")));
                 }
             }
-            looks += 1;
-            tokio::time::sleep(PAUSE).await;
         }
     }
 }

@@ -18,11 +18,12 @@ use crate::gate::INTERNAL_REGISTRY;
 use crate::report::Stop;
 use crate::session::Session;
 use crate::state::RecordedImage;
+use crate::wait::Wait;
 
-/// Between two looks at an import or a build.
-const PAUSE: Duration = Duration::from_secs(5);
-/// Looks between two events about the same wait.
-const TOLD_EVERY: u32 = 60;
+/// Between two looks at an import.
+const IMPORT_PAUSE: Duration = Duration::from_secs(2);
+/// Between two looks at a build, which takes minutes to hours.
+const BUILD_PAUSE: Duration = Duration::from_secs(10);
 /// How long a build that the cluster starts itself (a trigger) may take to show up, before we start one. Triggers act
 /// within a second or two; starting a second build of the same source would waste an hour of a node.
 const TRIGGER_GRACE: Duration = Duration::from_secs(20);
@@ -76,8 +77,7 @@ impl Session<'_> {
         let Some(ImageName::Reference(from)) = &tag.from else { return Ok(()) };
         let pinned = self.pins.get(from).map_or_else(|| from.clone(), |p| p.written().to_owned());
         let identity = self.identity(&pinned);
-        let deadline = tokio::time::Instant::now() + self.options.waits.imports;
-        let mut looks = 0u32;
+        let mut wait = Wait::new(format!("import of {text}"), self.options.waits.imports, IMPORT_PAUSE);
         loop {
             let object = self.read(&stream_key(&namespace, &stream)).await?;
             let tags = object.as_ref().map(|o| ImageStream::of(o).tags()).unwrap_or_default();
@@ -95,14 +95,10 @@ impl Session<'_> {
                     t.conditions().into_iter().find(|c| c.kind == "ImportSuccess" && c.status == "False")
                 })
                 .map_or_else(|| "not imported yet".to_owned(), |c| format!("{}: {}", c.reason, c.message));
-            if tokio::time::Instant::now() >= deadline {
+            if wait.is_over() {
                 return Err(self.image_missing(&text, &tag.place, &why, codes::run::NOT_HEALTHY));
             }
-            if looks.is_multiple_of(TOLD_EVERY) {
-                self.tell(What::Waiting { on: format!("import of {text}"), until: why });
-            }
-            looks += 1;
-            tokio::time::sleep(PAUSE).await;
+            self.pause(&mut wait, why).await;
         }
     }
 
@@ -114,9 +110,8 @@ impl Session<'_> {
         let text = format!("{namespace}/{}", build.name);
         let base = self.base_digest(build);
         let started = tokio::time::Instant::now();
-        let mut deadline = started + self.options.waits.build;
+        let mut wait = Wait::new(format!("build of {text}"), self.options.waits.build, BUILD_PAUSE);
         let mut ours = false;
-        let mut looks = 0u32;
         loop {
             let Some(config) = self.read(&key).await? else {
                 return Err(self.image_missing(
@@ -147,20 +142,16 @@ impl Session<'_> {
                     } else {
                         self.instantiate(&config, &text, failed).await?;
                         ours = true;
-                        deadline = tokio::time::Instant::now() + self.options.waits.build;
+                        wait.extend(self.options.waits.build);
                         "the build that was started".to_owned()
                     }
                 }
             };
-            if tokio::time::Instant::now() >= deadline {
+            if wait.is_over() {
                 let why = format!("no result in time: {waiting}");
                 return Err(self.image_missing(&text, &build.place, &why, codes::run::BUILD_FAILED));
             }
-            if looks.is_multiple_of(TOLD_EVERY) {
-                self.tell(What::Waiting { on: format!("build of {text}"), until: waiting });
-            }
-            looks += 1;
-            tokio::time::sleep(PAUSE).await;
+            self.pause(&mut wait, waiting).await;
         }
     }
 
@@ -255,7 +246,8 @@ impl Session<'_> {
             .collect();
         for desired in &mut self.desired {
             if object::gvk(&desired.value).is_ok_and(|gvk| object::pod_spec_pointer(&gvk).is_some()) {
-                pin(&mut desired.value, &pins);
+                let adjusted = pin(&mut desired.value, &pins);
+                desired.adjusted.extend(adjusted);
             }
         }
     }

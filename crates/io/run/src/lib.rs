@@ -31,6 +31,7 @@ mod state;
 mod store;
 mod upgrade;
 mod verify;
+mod wait;
 
 pub use environment::{Entropy, Environment};
 pub use event::{RunEvent, Stage, What};

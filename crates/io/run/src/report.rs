@@ -6,7 +6,7 @@ use scantling_api::ObjectKey;
 use scantling_cluster::ClusterError;
 use scantling_finding::Finding;
 use scantling_image::Digest;
-use scantling_plan::{FieldChange, ForeignField, Outcome, Plan, PlanError};
+use scantling_plan::{Adjusted, FieldChange, ForeignField, Outcome, Plan, PlanError};
 use serde::Serialize;
 
 use crate::event::{RunEvent, Stage};
@@ -23,6 +23,9 @@ pub struct ObjectOutcome {
     /// The fields that were written.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
+    /// Where the object differs from what the release declares, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adjusted: Vec<Adjusted>,
     /// Fields of others that stayed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<ForeignField>,

@@ -12,15 +12,20 @@ const VERSION: u32 = 1;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Always 1.
     version: u32,
+    /// Registries whose names lead elsewhere.
     endpoints: Vec<Endpoint>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Endpoint {
+    /// The registry's name as references write it.
     registry: String,
+    /// The host and port that are asked instead. The registry's name still goes into requests.
     address: String,
+    /// Plain HTTP instead of HTTPS.
     #[serde(default)]
     insecure: bool,
 }

@@ -72,9 +72,6 @@ pub fn json_patch(live: &Value, patch: &Value) -> Result<Value, MergeError> {
     for (index, operation) in operations.iter().enumerate() {
         perform(&mut object, operation, &mut copied)
             .map_err(|problem| MergeError::Patch(format!("operation {index}: {problem}")))?;
-        if nests_deeper(&object, MAX_DEPTH) {
-            return Err(MergeError::Patch(format!("operation {index}: nests deeper than {MAX_DEPTH}")));
-        }
     }
     Ok(object)
 }
@@ -108,7 +105,7 @@ fn perform(object: &mut Value, operation: &Value, copied: &mut usize) -> Result<
         }
         "copy" => {
             let from = text("from")?;
-            let value = locate(object, from).ok_or_else(|| format!("there is nothing at `{from}`"))?.clone();
+            let value = source(object, from)?;
             *copied += size(&value);
             if *copied > MAX_COPIED {
                 return Err(format!("the patch copies more than {MAX_COPIED} values"));
@@ -154,7 +151,17 @@ fn parent<'a>(object: &'a mut Value, pointer: &str) -> Result<(&'a mut Value, St
     Ok((parent, unescape(last)))
 }
 
+/// Refuses a value that would nest too deep at its place.
+fn fits(pointer: &str, value: &Value) -> Result<(), String> {
+    let room = MAX_DEPTH.checked_sub(pointer.matches('/').count());
+    match room {
+        Some(room) if !nests_deeper(value, room) => Ok(()),
+        _ => Err(format!("nests deeper than {MAX_DEPTH} levels")),
+    }
+}
+
 fn add(object: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
+    fits(pointer, &value)?;
     if pointer.is_empty() {
         *object = value;
         return Ok(());
@@ -180,6 +187,7 @@ fn add(object: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
 
 /// Unlike RFC 6902, API servers let a key of a map be replaced that is not there.
 fn replace(object: &mut Value, pointer: &str, value: Value) -> Result<(), String> {
+    fits(pointer, &value)?;
     if let Some(place) = locate(object, pointer) {
         *place = value;
         return Ok(());
@@ -189,6 +197,17 @@ fn replace(object: &mut Value, pointer: &str, value: Value) -> Result<(), String
             map.insert(last, value);
             Ok(())
         }
+        _ => Err(format!("there is nothing at `{pointer}`")),
+    }
+}
+
+/// What `copy` copies: API servers copy null from a key of a map that is not there.
+fn source(object: &mut Value, pointer: &str) -> Result<Value, String> {
+    if let Some(value) = locate(object, pointer) {
+        return Ok(value.clone());
+    }
+    match parent(object, pointer)? {
+        (Value::Object(_), _) => Ok(Value::Null),
         _ => Err(format!("there is nothing at `{pointer}`")),
     }
 }
@@ -276,6 +295,11 @@ mod tests {
             ),
             (json!({"a": 1}), json!([{"op": "move", "from": "/a", "path": "/b"}]), json!({"b": 1})),
             (json!({"a": 1}), json!([{"op": "copy", "from": "/a", "path": "/b"}]), json!({"a": 1, "b": 1})),
+            (
+                json!({"a": 1}),
+                json!([{"op": "copy", "from": "/x", "path": "/b"}]),
+                json!({"a": 1, "b": null}),
+            ),
             (json!({"a": 1}), json!([{"op": "test", "path": "/a", "value": 1.0}]), json!({"a": 1})),
         ] {
             assert_eq!(json_patch(&live, &patch).unwrap(), wanted);

@@ -4,13 +4,14 @@
 //! Rules:
 //! <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-api-machinery/strategic-merge-patch.md>.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use scantling_api::schema::{FieldFacts, PatchStrategy, Schema, TypeRef};
 use serde_json::{Map, Value};
 
 use crate::error::MergeError;
 use crate::patch::as_map;
-use crate::path::MAX_DEPTH;
-use crate::value::equal;
+use crate::path::{KeyValue, MAX_DEPTH};
 
 const DIRECTIVE: &str = "$patch";
 const RETAIN_KEYS: &str = "$retainKeys";
@@ -48,6 +49,14 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
+    /// Only declared fields can be merged.
+    fn known(&self, name: &str) -> Merged<()> {
+        match self.field {
+            Some(_) => Ok(()),
+            None => problem(format!("the schema declares no field `{name}` to merge")),
+        }
+    }
+
     fn merges(&self) -> bool {
         self.field.is_some_and(|field| field.patch_strategy.contains(&PatchStrategy::Merge))
     }
@@ -102,6 +111,7 @@ impl<'a> Strategic<'a> {
             let present = live.remove(&name);
             let result = match (present, deletes.is_some()) {
                 (Some(Value::Object(present)), false) if value.is_object() => {
+                    facts.known(&name)?;
                     let patch = as_map(&value)?;
                     let merged =
                         if facts.replaces() { patch } else { self.maps(present, patch, facts.t, depth + 1)? };
@@ -148,7 +158,13 @@ impl<'a> Strategic<'a> {
                 return problem(format!("`{ELEMENT_ORDER}{name}` is not a list"));
             };
             let facts = self.facts(t, &name);
+            facts.known(&name)?;
             let (present, changes) = (list_at(live, &name)?, list_at(patch, &name)?);
+            check_order(changes.as_deref().unwrap_or_default(), &order, facts.key())?;
+            let items = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
+            if (present.is_some() || changes.is_some()) && !items(&present) && !items(&changes) {
+                return problem(format!("`{name}` has no items to order"));
+            }
             let merged = match (present.clone(), changes) {
                 (None, None) => continue,
                 (Some(present), None) => present,
@@ -176,18 +192,17 @@ impl<'a> Strategic<'a> {
         if live.is_empty() && patch.is_empty() {
             return Ok(live);
         }
-        let maps = live.iter().chain(&patch).filter(|item| item.is_object()).count();
-        if maps != 0 && maps != live.len() + patch.len() {
-            return problem("a list mixes maps and other values");
-        }
-        if maps == 0 {
+        let maps = all_maps(live.iter().chain(&patch))?;
+        if !maps {
+            let named: BTreeSet<KeyValue> = patch.iter().cloned().map(KeyValue).collect();
             if deletes {
-                let gone = |item: &Value| patch.iter().any(|value| equal(item, value));
-                return Ok(live.into_iter().filter(|item| !gone(item)).collect());
+                let kept = live.into_iter().filter(|item| !named.contains(&KeyValue(item.clone())));
+                return Ok(kept.collect());
             }
-            let mut merged: Vec<Value> = Vec::with_capacity(live.len() + patch.len());
+            let mut seen = BTreeSet::new();
+            let mut merged = Vec::with_capacity(live.len() + patch.len());
             for item in live.iter().chain(&patch) {
-                if !merged.iter().any(|kept| equal(kept, item)) {
+                if seen.insert(KeyValue(item.clone())) {
                     merged.push(item.clone());
                 }
             }
@@ -198,44 +213,73 @@ impl<'a> Strategic<'a> {
         };
         let (live, patch) = directives(live, patch, key)?;
         let mut merged = live.clone();
+        let mut places = positions(&merged, Some(key));
         let t = self.element(facts.t);
         for item in &patch {
-            let id = key_of(item, key)?;
-            let place = merged.iter_mut().find(|kept| kept.get(key).is_some_and(|value| equal(value, id)));
-            match place {
-                Some(place) => {
-                    *place = Value::Object(self.maps(as_map(place)?, as_map(item)?, t, depth + 1)?);
-                }
-                None => merged.push(item.clone()),
+            let id = identified(item, Some(key))?;
+            if let Some(place) = places.get(&id).copied().and_then(|place| merged.get_mut(place)) {
+                *place = Value::Object(self.maps(as_map(place)?, as_map(item)?, t, depth + 1)?);
+            } else {
+                places.insert(id, merged.len());
+                merged.push(item.clone());
             }
         }
         in_order(merged, &patch, &live, Some(key))
     }
 }
 
+/// Whether the items of a list are maps; they must all be of one kind, and neither lists nor null.
+fn all_maps<'v>(items: impl Iterator<Item = &'v Value>) -> Merged<bool> {
+    let mut first: Option<&Value> = None;
+    for item in items {
+        let alike = first.is_none_or(|first| std::mem::discriminant(first) == std::mem::discriminant(item));
+        if !alike || item.is_array() || item.is_null() {
+            return problem("a list mixes values of several kinds, or holds lists or null");
+        }
+        first = Some(item);
+    }
+    Ok(first.is_some_and(Value::is_object))
+}
+
 /// Carries out `$patch` items of a list: the live items that stay, and the patch items left to merge.
 fn directives(mut live: Vec<Value>, patch: Vec<Value>, key: &str) -> Merged<(Vec<Value>, Vec<Value>)> {
     let mut rest = Vec::with_capacity(patch.len());
+    let mut deleted = BTreeSet::new();
     let mut replaces = false;
     for item in patch {
-        match item.get(DIRECTIVE).map(Value::as_str) {
-            None => rest.push(item),
-            Some(Some("delete")) => {
-                let id = key_of(&item, key)?;
-                live.retain(|kept| !kept.get(key).is_some_and(|value| equal(value, id)));
+        let Some(directive) = item.get(DIRECTIVE) else {
+            rest.push(item);
+            continue;
+        };
+        match directive.as_str() {
+            Some("delete") => {
+                deleted.insert(identified(&item, Some(key))?);
             }
-            Some(Some("replace")) => replaces = true,
-            Some(_) => return problem("`$patch` of a list item must be `replace` or `delete`"),
+            Some("replace") => replaces = true,
+            _ => return problem("`$patch` of a list item must be `replace` or `delete`"),
         }
     }
+    live.retain(|kept| identity(kept, Some(key)).is_none_or(|id| !deleted.contains(&id)));
     Ok(if replaces { (rest, Vec::new()) } else { (live, rest) })
 }
 
-fn key_of<'v>(item: &'v Value, key: &str) -> Merged<&'v Value> {
-    match item.get(key) {
-        Some(value) => Ok(value),
-        None => problem(format!("a list item of the patch has no `{key}` to merge it by")),
+/// What identifies an item of a list: its key, or the item itself.
+fn identity(item: &Value, key: Option<&str>) -> Option<KeyValue> {
+    match key {
+        Some(key) => item.get(key).cloned().map(KeyValue),
+        None => Some(KeyValue(item.clone())),
     }
+}
+
+/// Where in a list each item is first.
+fn positions(list: &[Value], key: Option<&str>) -> BTreeMap<KeyValue, usize> {
+    let mut positions = BTreeMap::new();
+    for (index, item) in list.iter().enumerate() {
+        if let Some(id) = identity(item, key) {
+            positions.entry(id).or_insert(index);
+        }
+    }
+    positions
 }
 
 fn list_at(entries: &Entries, name: &str) -> Merged<Option<Vec<Value>>> {
@@ -261,39 +305,61 @@ fn retain_keys(live: &mut Entries, patch: &mut Entries) -> Merged<()> {
     Ok(())
 }
 
+/// Checks that the items a patch has for a list come in the order that it sets.
+fn check_order(patch: &[Value], order: &[Value], key: Option<&str>) -> Merged<()> {
+    if patch.is_empty() || order.is_empty() {
+        return Ok(());
+    }
+    let mut order = order.iter();
+    for item in patch.iter().filter(|item| item.get(DIRECTIVE).is_none()) {
+        let id = identified(item, key)?;
+        loop {
+            match order.next() {
+                Some(wanted) if identified(wanted, key)? == id => break,
+                Some(_) => {}
+                None => return problem("the items of a list are not in the order the patch sets"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn identified(item: &Value, key: Option<&str>) -> Merged<KeyValue> {
+    match identity(item, key) {
+        Some(id) => Ok(id),
+        None => problem("a list item has no key to merge it by"),
+    }
+}
+
 /// Items that `order` names, in that order, with the others put in where the live order has them.
 fn in_order(items: Vec<Value>, order: &[Value], live: &[Value], key: Option<&str>) -> Merged<Vec<Value>> {
-    let id = |item: &Value| match key {
-        Some(key) => item.get(key).cloned(),
-        None => Some(item.clone()),
-    };
-    let position = |list: &[Value], item: &Value| {
-        let wanted = id(item);
-        list.iter().position(|other| match (&wanted, &id(other)) {
-            (Some(a), Some(b)) => equal(a, b),
-            (a, b) => a.is_none() && b.is_none(),
-        })
-    };
-    if key.is_some() && items.iter().any(|item| id(item).is_none()) {
-        return problem("a list item has no key to merge it by");
+    for item in order.iter().chain(live) {
+        identified(item, key)?;
     }
-    let (mut named, mut others): (Vec<Value>, Vec<Value>) =
-        items.into_iter().partition(|item| position(order, item).is_some());
-    named.sort_by_cached_key(|item| position(order, item).unwrap_or(usize::MAX));
-    others.sort_by_cached_key(|item| position(live, item).unwrap_or(usize::MAX));
+    let (order, live) = (positions(order, key), positions(live, key));
+    let mut named = Vec::with_capacity(items.len());
+    let mut others = Vec::new();
+    for item in items {
+        let id = identified(&item, key)?;
+        let at = live.get(&id).copied();
+        match order.get(&id) {
+            Some(place) => named.push((*place, at, item)),
+            None => others.push((at.unwrap_or(usize::MAX), at, item)),
+        }
+    }
+    named.sort_by_key(|(place, ..)| *place);
+    others.sort_by_key(|(place, ..)| *place);
     let mut result = Vec::with_capacity(named.len() + others.len());
     let (mut named, mut others) = (named.into_iter().peekable(), others.into_iter().peekable());
     loop {
         let other_first = match (named.peek(), others.peek()) {
             (None, None) => return Ok(result),
             (None, Some(_)) => true,
-            (Some(_), None) => false,
-            (Some(named), Some(other)) => match (position(live, other), position(live, named)) {
-                (Some(other), Some(named)) => other < named,
-                _ => false,
-            },
+            (Some((_, Some(named), _)), Some((_, Some(other), _))) => other < named,
+            (Some(_), _) => false,
         };
-        result.extend(if other_first { others.next() } else { named.next() });
+        let next = if other_first { others.next() } else { named.next() };
+        result.extend(next.map(|(_, _, item)| item));
     }
 }
 
@@ -379,7 +445,9 @@ mod tests {
         let live = json!({"list": [{"name": "a"}], "how": {}});
         for (patch, wanted) in [
             (json!([]), "must be a JSON object"),
-            (json!({"list": [{"v": 1}]}), "no `name`"),
+            (json!({"list": [{"v": 1}]}), "no key to merge it by"),
+            (json!({"$setElementOrder/list": [{"name": "a"}], "list": [{"name": "b"}]}), "not in the order"),
+            (json!({"$setElementOrder/other": []}), "no field `other`"),
             (json!({"list": ["x"]}), "mixes"),
             (json!({"how": {"$patch": "swap"}}), "`replace` or `delete`"),
             (json!({"how": {"$retainKeys": ["a"], "b": "1"}}), "does not name `b`"),

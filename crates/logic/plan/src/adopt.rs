@@ -13,7 +13,7 @@ use crate::object::MANAGER;
 use crate::settled::settled;
 
 /// Where client-side apply notes the whole object as it was applied.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// What client-side apply last applied, from the note that it left on the object: the best base there is for an object
 /// that was installed by other means. A note about another kind is none.

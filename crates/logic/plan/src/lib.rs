@@ -27,7 +27,7 @@ pub use generated::{
 };
 pub use node::NodeFacts;
 pub use object::{Frame, MANAGER, Sides, decide};
-pub use pin::{Pins, pin};
+pub use pin::{Adjusted, Pins, pin};
 pub use plan::{
     Counts, Desired, Inventory, Origin, Plan, PlanError, PlannedImage, PlannedNode, Previous, holds, pulls,
     steps,

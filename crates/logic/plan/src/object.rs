@@ -10,10 +10,10 @@ use scantling_release::{Ownership, Rule, Wave};
 use serde_json::Value;
 
 use crate::PlanError;
-use crate::adopt::{Adoption, adopt, last_applied};
+use crate::adopt::{Adoption, LAST_APPLIED, adopt, last_applied};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
-use crate::value::{canonical, remove, replace};
+use crate::value::{canonical, remove, replace, without_nulls};
 
 /// The field manager under which the product applies.
 pub const MANAGER: &str = "scantling";
@@ -73,7 +73,11 @@ pub fn decide(frame: &Frame<'_>, key: &ObjectKey, wave: Wave, sides: Sides<'_>) 
     let Some(live) = sides.live else {
         return Ok(Step {
             outcome: Outcome::Created,
-            cause: if sides.ours { "it is gone from the cluster".to_owned() } else { String::new() },
+            cause: if sides.ours && sides.base.is_some() {
+                "it is gone from the cluster".to_owned()
+            } else {
+                String::new()
+            },
             body: sides.desired.clone(),
             ..blank(key, wave, precondition(&[], None, &[], false))
         });
@@ -88,6 +92,7 @@ pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
         outcome: Outcome::Unchanged,
         cause: String::new(),
         changes: Vec::new(),
+        adjusted: Vec::new(),
         kept: Vec::new(),
         taken: Vec::new(),
         conflicts: Vec::new(),
@@ -219,7 +224,7 @@ impl<'a> Decision<'a> {
             if let Some(found) = found.filter(|found| settled(found, wanted, base)) {
                 // What the server has put beside it stays: a list that is written as one value would lose it.
                 if found != wanted {
-                    replace(&mut body, path, found.clone());
+                    replace(&mut body, path, without_nulls(found));
                 }
                 continue;
             }
@@ -362,8 +367,11 @@ fn conflict_cause(conflicts: &[ForeignField]) -> String {
 fn changed_cause(changes: &[FieldChange]) -> String {
     // More than a handful of paths is read in the plan, not in a line.
     const SHOWN: usize = 3;
-    let mut text: Vec<&str> = changes.iter().take(SHOWN).map(|c| c.field.as_str()).collect();
-    let more = changes.len().saturating_sub(SHOWN);
+    // The note of client-side apply goes at every adoption; it says nothing about this object.
+    let told: Vec<&str> =
+        changes.iter().map(|c| c.field.as_str()).filter(|f| !f.contains(LAST_APPLIED)).collect();
+    let mut text: Vec<&str> = told.iter().take(SHOWN).copied().collect();
+    let more = told.len().saturating_sub(SHOWN);
     let rest = format!("{more} more");
     if more > 0 {
         text.push(&rest);
@@ -376,9 +384,10 @@ fn adopted_cause(changes: &[FieldChange], adoption: Option<&Adoption>) -> String
         Some(managers) if !managers.is_empty() => format!("fields of {managers} become Scantling's"),
         _ => "it existed already".to_owned(),
     };
-    if !changes.is_empty() {
+    let changed = changed_cause(changes);
+    if !changed.is_empty() {
         cause.push_str("; ");
-        cause.push_str(&changed_cause(changes));
+        cause.push_str(&changed);
     }
     cause
 }

@@ -1,40 +1,63 @@
 //! Writing images by digest.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use scantling_image::Reference;
+use serde::Serialize;
 use serde_json::Value;
 
 /// References as the release writes them, and the same by digest.
 pub type Pins = BTreeMap<String, Reference>;
 
-/// Replaces every string that is exactly a known reference by the same reference with its digest. Labels and
-/// annotations are words about an object, nothing pulls by them; they stay. Returns the references that were replaced
-/// or were by digest already.
-pub fn pin(object: &mut Value, pins: &Pins) -> BTreeSet<String> {
-    let mut used = BTreeSet::new();
-    let Some(fields) = object.as_object_mut() else { return used };
-    for (name, value) in fields {
-        if name != "metadata" && name != "status" {
-            walk(value, pins, &mut used);
-        }
-    }
-    used
+/// A field that is written otherwise than the release declares it, and why.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Adjusted {
+    /// The field's path by position, `.spec.tags[0].from.name`.
+    pub field: String,
+    /// What the release declares; none for a field that it does not have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
+    /// What is written.
+    pub written: String,
+    /// Why, in words.
+    pub why: String,
 }
 
-fn walk(value: &mut Value, pins: &Pins, used: &mut BTreeSet<String>) {
+/// Replaces every string that is exactly a known reference by the same reference with its digest. Labels and
+/// annotations are words about an object, nothing pulls by them; they stay. Returns what was replaced.
+pub fn pin(object: &mut Value, pins: &Pins) -> Vec<Adjusted> {
+    let mut adjusted = Vec::new();
+    let Some(fields) = object.as_object_mut() else { return adjusted };
+    for (name, value) in fields {
+        if name != "metadata" && name != "status" {
+            walk(value, &format!(".{name}"), pins, &mut adjusted);
+        }
+    }
+    adjusted
+}
+
+fn walk(value: &mut Value, path: &str, pins: &Pins, adjusted: &mut Vec<Adjusted>) {
     match value {
         Value::String(text) => {
-            if let Some(pinned) = pins.get(text.as_str()) {
-                used.insert(text.clone());
-                pinned.written().clone_into(text);
+            if let Some(pinned) = pins.get(text.as_str()).filter(|pinned| pinned.written() != text) {
+                let declared = std::mem::replace(text, pinned.written().to_owned());
+                adjusted.push(Adjusted {
+                    field: path.to_owned(),
+                    declared: Some(declared),
+                    written: text.clone(),
+                    why: "the image by its digest".to_owned(),
+                });
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, pins, used)),
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                walk(item, &format!("{path}[{index}]"), pins, adjusted);
+            }
+        }
         Value::Object(fields) => {
             for (name, field) in fields {
                 if name != "annotations" && name != "labels" {
-                    walk(field, pins, used);
+                    walk(field, &format!("{path}.{name}"), pins, adjusted);
                 }
             }
         }
@@ -59,8 +82,11 @@ mod tests {
             "spec": {"template": {"metadata": {"annotations": {"was": written}},
                 "spec": {"containers": [{"image": written}, {"image": "quay.io/other:1"}]}}},
         });
-        let used = pin(&mut object, &pins);
-        assert_eq!(used, BTreeSet::from([written.to_owned()]));
+        let adjusted = pin(&mut object, &pins);
+        assert_eq!(adjusted.len(), 1);
+        assert_eq!(adjusted[0].field, ".spec.template.spec.containers[0].image");
+        assert_eq!(adjusted[0].declared.as_deref(), Some(written));
+        assert!(pin(&mut object, &pins).is_empty());
         assert_eq!(object["spec"]["template"]["spec"]["containers"][0]["image"], pinned.written());
         assert_eq!(object["spec"]["template"]["spec"]["containers"][1]["image"], "quay.io/other:1");
         assert_eq!(object["spec"]["template"]["metadata"]["annotations"]["was"], written);

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::node::NodeFacts;
 use crate::object::{Frame, Sides, blank, decide};
+use crate::pin::Adjusted;
 use crate::step::{Outcome, Step};
 
 /// Why no plan can be made.
@@ -66,6 +67,8 @@ pub struct Desired {
     pub wave: Wave,
     /// The object: images by digest, generated values filled in. May hold the values of Secrets.
     pub value: Value,
+    /// Where it differs from what the release declares.
+    pub adjusted: Vec<Adjusted>,
 }
 
 /// An image that the release uses.
@@ -176,7 +179,8 @@ pub fn steps(
             live: live.get(&wanted.key),
             ours: previous.inventory.contains_key(&wanted.key),
         };
-        steps.push(decide(frame, &wanted.key, wanted.wave, sides)?);
+        let step = decide(frame, &wanted.key, wanted.wave, sides)?;
+        steps.push(Step { adjusted: wanted.adjusted.clone(), ..step });
     }
     steps.sort_by(|a, b| (a.wave, &a.key).cmp(&(b.wave, &b.key)));
     let keys: BTreeSet<&ObjectKey> = desired.iter().map(|d| &d.key).collect();

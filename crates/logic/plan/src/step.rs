@@ -8,6 +8,8 @@ use scantling_release::{Rule, Wave};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::pin::Adjusted;
+
 /// How an object ends; every object of a run ends in exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -92,6 +94,9 @@ pub struct Step {
     /// The fields that are written, in order of their paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FieldChange>,
+    /// Where the object that is written differs from what the release declares.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub adjusted: Vec<Adjusted>,
     /// Fields of others that stay.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<ForeignField>,

@@ -58,6 +58,17 @@ pub(crate) fn replace(object: &mut Value, path: &Path, value: Value) {
     }
 }
 
+/// The value without fields that are `null`: an applied `null` is no field.
+pub(crate) fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), without_nulls(v))).collect()
+        }
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        scalar => scalar.clone(),
+    }
+}
+
 fn walk<'v>(object: &'v mut Value, path: &[Element]) -> Option<&'v mut Value> {
     let mut at = object;
     for element in path {

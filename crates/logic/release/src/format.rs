@@ -16,26 +16,40 @@ pub const RELEASE_FILE: &str = "release.yaml";
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReleaseFile {
     #[expect(dead_code, reason = "checked before decoding; declared so that it is a known field")]
+    /// Always `scantling.dev/v1alpha1`.
     api_version: String,
     #[expect(dead_code, reason = "checked before decoding; declared so that it is a known field")]
+    /// Always `Release`.
     kind: String,
+    /// The platform's name; releases of one platform have the same.
     pub(crate) name: String,
+    /// The release's version.
     pub(crate) version: Version,
+    /// The versions that it may be an upgrade from; without any it can only be installed on an empty cluster.
     #[serde(default)]
     pub(crate) follows: Vec<Version>,
+    /// The namespace of objects that name none.
     pub(crate) namespace: Option<String>,
+    /// Files and folders, relative to this file, whose documents are applied.
     pub(crate) manifests: Vec<String>,
+    /// Files and folders of code and settings that are not applied but searched for references.
     #[serde(default)]
     pub(crate) sources: Vec<String>,
+    /// What people choose notebooks from.
     pub(crate) catalogue: Option<Catalogue>,
+    /// Code that uses an image of its own choice when something is missing.
     #[serde(default)]
     pub(crate) fallbacks: Vec<Fallback>,
+    /// Secrets that are made once per cluster and then kept.
     #[serde(default)]
     pub(crate) generated: Vec<Generated>,
+    /// Who wins when somebody changed a field that the release brings.
     #[serde(default)]
     pub(crate) ownership: Vec<OwnershipRule>,
+    /// Placeholders in manifests and what fills them.
     #[serde(default)]
     pub(crate) substitutions: Vec<Substitution>,
+    /// The sets of clusters that the release is for, each with the registries that it may pull from.
     #[serde(default)]
     pub(crate) environments: Vec<Environment>,
 }

@@ -98,7 +98,9 @@ fn walk<'n>(node: &'n Node, path: &mut Vec<&'n str>, visit: &mut impl FnMut(&'n 
         }
         NodeKind::Sequence(items) => {
             path.push("[]");
-            items.iter().for_each(|item| walk(item, path, visit));
+            for item in items {
+                walk(item, path, visit);
+            }
             path.pop();
         }
         _ => visit(node, path),

@@ -19,7 +19,9 @@ const KIND: &str = "Lock";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lock {
+    /// Always `scantling.dev/v1alpha1`.
     api_version: String,
+    /// Always `Lock`.
     kind: String,
     /// Which release it was made for.
     pub release: LockedRelease,

@@ -6,7 +6,7 @@ use crate::kinds::Kinds;
 use crate::schema::{Schema, SchemaError};
 
 /// Facts about Kubernetes 1.35, generated from its own documents.
-const KUBERNETES: &str = include_str!("../facts/kubernetes-1.35.json");
+pub(crate) const KUBERNETES: &str = include_str!("../facts/kubernetes-1.35.json");
 /// Facts about the kinds of OpenShift that matter here, typed by hand.
 const OPENSHIFT: &str = include_str!("../facts/openshift.json");
 

@@ -62,7 +62,7 @@ pub struct GroupFacts {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kinds {
     groups: Vec<GroupFacts>,
-    kinds: BTreeMap<GroupVersionKind, KindFacts>,
+    facts: BTreeMap<GroupVersionKind, KindFacts>,
     /// (group, version, plural) to the kind.
     plurals: BTreeMap<(String, String, String), GroupVersionKind>,
 }
@@ -132,27 +132,24 @@ impl Kinds {
     pub fn insert(&mut self, facts: KindFacts) {
         let gvk = facts.gvk.clone();
         self.remove(&gvk);
-        let group = match self.groups.iter_mut().find(|group| group.name == gvk.group) {
-            Some(group) => group,
-            None => {
-                self.groups.push(GroupFacts { name: gvk.group.clone(), versions: Vec::new() });
-                let last = self.groups.len() - 1;
-                &mut self.groups[last]
+        if !self.groups.iter().any(|group| group.name == gvk.group) {
+            self.groups.push(GroupFacts { name: gvk.group.clone(), versions: Vec::new() });
+        }
+        for group in self.groups.iter_mut().filter(|group| group.name == gvk.group) {
+            if !group.versions.contains(&gvk.version) {
+                group.versions.push(gvk.version.clone());
+                group.versions.sort_by_key(|version| std::cmp::Reverse(version_priority(version)));
             }
-        };
-        if !group.versions.contains(&gvk.version) {
-            group.versions.push(gvk.version.clone());
-            group.versions.sort_by(|a, b| version_priority(b).cmp(&version_priority(a)));
         }
         self.plurals.insert((gvk.group.clone(), gvk.version.clone(), facts.plural.clone()), gvk.clone());
-        self.kinds.insert(gvk, facts);
+        self.facts.insert(gvk, facts);
     }
 
     /// Takes a kind away, and its group and version with the last kind in them.
     pub fn remove(&mut self, gvk: &GroupVersionKind) -> Option<KindFacts> {
-        let facts = self.kinds.remove(gvk)?;
+        let facts = self.facts.remove(gvk)?;
         self.plurals.remove(&(gvk.group.clone(), gvk.version.clone(), facts.plural.clone()));
-        if !self.kinds.keys().any(|other| other.group == gvk.group && other.version == gvk.version) {
+        if !self.facts.keys().any(|other| other.group == gvk.group && other.version == gvk.version) {
             for group in self.groups.iter_mut().filter(|group| group.name == gvk.group) {
                 group.versions.retain(|version| *version != gvk.version);
             }
@@ -170,7 +167,7 @@ impl Kinds {
 
     /// The kind of exactly this group, version and name.
     pub fn by_gvk(&self, gvk: &GroupVersionKind) -> Option<&KindFacts> {
-        self.kinds.get(gvk)
+        self.facts.get(gvk)
     }
 
     /// The kind in the preferred version among those of the group that serve it.
@@ -201,7 +198,7 @@ impl Kinds {
 
     /// All kinds, ordered by group, version and kind.
     pub fn iter(&self) -> impl Iterator<Item = &KindFacts> {
-        self.kinds.values()
+        self.facts.values()
     }
 }
 

@@ -1,5 +1,5 @@
 //! How everything inside the world reads and writes objects: by the API server's own write path, with a
-//! field manager of its own, and with a line in the trace.
+//! field manager of its program, and with a line in the trace.
 
 use scantling_api::ObjectKey;
 use serde_json::{Value, json};
@@ -8,6 +8,22 @@ use crate::api::{DeleteOptions, Deleted, Moment, Propagation, Status};
 use crate::trace::What;
 use crate::value::{name, namespace, text, uid};
 use crate::world::World;
+
+/// The field manager under which an actor writes: that of the program which it is part of in a real cluster.
+fn manager(actor: &str) -> &str {
+    match actor.split('/').next().unwrap_or(actor) {
+        "kubelet" => "kubelet",
+        "default-scheduler" => "kube-scheduler",
+        "bootstrap" => "kube-apiserver",
+        "image-import" => "openshift-apiserver",
+        "build" | "build-controller" => "openshift-controller-manager",
+        "openshift-router" => "openshift-router",
+        // Tests write as people do.
+        #[cfg(test)]
+        "user" => "user",
+        _ => "kube-controller-manager",
+    }
+}
 
 impl World {
     /// The object, if it exists.
@@ -30,7 +46,7 @@ impl World {
         let now = self.timestamp();
         let about = scantling_api::object::key(&object).ok();
         let mut moment = Moment { now, ids: &mut self.ids };
-        let result = self.api.create(&mut moment, actor, object);
+        let result = self.api.create(&mut moment, manager(actor), object);
         match &result {
             Ok(created) => {
                 let key = scantling_api::object::key(created).ok();
@@ -90,7 +106,7 @@ impl World {
         let now = self.timestamp();
         let mut moment = Moment { now, ids: &mut self.ids };
         let verb = subresource.unwrap_or("update");
-        match self.api.update(&mut moment, actor, subresource, after) {
+        match self.api.update(&mut moment, manager(actor), subresource, after) {
             Ok(written) => {
                 self.note(actor, What::Write { verb }, Some(key.clone()));
                 Some(written)

@@ -1,7 +1,7 @@
 //! What goes wrong between a client and the API server, switched on for a client by name.
 //!
 //! A client is known by the first word of its `User-Agent` up to the slash: `scantling/0.1 …` is
-//! `scantling`, `kubectl/v1.35.4 …` is `kubectl`. Registry faults are `World::registry().faults()`.
+//! `scantling`, `kubectl/v1.35.4 …` is `kubectl`; one that sends none, by its field manager. Registry faults are `World::registry().faults()`.
 
 use std::collections::BTreeMap;
 
@@ -116,14 +116,17 @@ pub(crate) fn after_write(response: &Response<Bytes>) -> bool {
 
 /// The name of the client that sends a request.
 pub(crate) fn client_of(request: &Request<Bytes>) -> String {
-    request
+    let agent = request
         .headers()
         .get(header::USER_AGENT)
         .and_then(|agent| agent.to_str().ok())
-        .and_then(|agent| agent.split(['/', ' ']).next())
-        .filter(|name| !name.is_empty())
-        .unwrap_or("client")
-        .to_owned()
+        .and_then(|agent| agent.split(['/', ' ']).next());
+    let manager = || {
+        let query = request.uri().query()?;
+        query.split('&').find_map(|parameter| parameter.strip_prefix("fieldManager="))
+    };
+    let name = agent.filter(|name| !name.is_empty()).or_else(manager).filter(|name| !name.is_empty());
+    name.unwrap_or("client").to_owned()
 }
 
 fn failure(status: StatusCode, message: &str, reason: &str) -> Response<Bytes> {
@@ -145,13 +148,15 @@ mod tests {
 
     #[test]
     fn clients_are_named_by_their_agent() {
-        for (agent, name) in [
-            (Some("kubectl/v1.35.4 (linux/amd64)"), "kubectl"),
-            (Some("scantling"), "scantling"),
-            (Some(""), "client"),
-            (None, "client"),
+        for (agent, query, name) in [
+            (Some("kubectl/v1.35.4 (linux/amd64)"), "", "kubectl"),
+            (Some("scantling"), "?fieldManager=other", "scantling"),
+            (Some(""), "", "client"),
+            (None, "?force=true&fieldManager=scantling", "scantling"),
+            (None, "?fieldManager=", "client"),
+            (None, "", "client"),
         ] {
-            let mut request = Request::builder();
+            let mut request = Request::builder().uri(format!("/api{query}"));
             if let Some(agent) = agent {
                 request = request.header(header::USER_AGENT, agent);
             }

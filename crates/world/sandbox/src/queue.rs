@@ -40,6 +40,8 @@ pub(crate) enum Controller {
     Deployment,
     /// Pods without a node.
     Scheduler,
+    /// Disruption budgets.
+    Disruption,
     /// Addresses behind services.
     Endpoints,
     /// Hosts of routes.

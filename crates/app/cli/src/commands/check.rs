@@ -27,11 +27,11 @@ pub(crate) struct Arguments {
     /// Ask no registry.
     #[arg(long)]
     offline: bool,
-    #[command(flatten)]
-    registries: RegistryArguments,
     /// How the report is written.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     output: Format,
+    #[command(flatten)]
+    registries: RegistryArguments,
 }
 
 impl Arguments {

@@ -24,11 +24,11 @@ pub(crate) struct Arguments {
     /// Do not read the layers: faster, but the lock cannot tell whether what is claimed of an image is true.
     #[arg(long)]
     no_contents: bool,
-    #[command(flatten)]
-    registries: RegistryArguments,
     /// How the report is written.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     output: Format,
+    #[command(flatten)]
+    registries: RegistryArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {

@@ -281,35 +281,51 @@ pub enum ScenarioError {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ScenarioFile {
-    #[serde(rename = "apiVersion")]
+    /// Always `scantling.dev/v1alpha1`.
     api_version: String,
+    /// Always `Rehearsal`.
     kind: String,
+    /// What the incident is called.
     title: String,
+    /// What happened, in a sentence or two.
     #[serde(default)]
     about: String,
+    /// The cluster that it happens on.
     cluster: ClusterDescription,
+    /// The file that says what registries hold and builds make, relative to this one.
     images: String,
+    /// Folders of releases, relative to this file, by the names that the story uses.
     releases: BTreeMap<String, String>,
+    /// What is known to be wrong with which versions; shown beside what runs.
     #[serde(default)]
     advisories: Vec<Advisory>,
+    /// Who does what, in this order; each entry is one of these.
     story: Vec<EventFile>,
+    /// The vendor's way of doing things, as lists of API calls.
     shipped: ShippedFile,
+    /// Ways round the incident, by name.
     #[serde(default)]
     variants: BTreeMap<String, VariantFile>,
+    /// What decides the exit code.
     must_hold: Vec<Promise>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ShippedFile {
+    /// Installs a release on an empty cluster.
     #[serde(default)]
     install: Vec<steps::StepFile>,
+    /// Upgrades to a release; also what `--fresh` runs on an empty cluster.
     #[serde(default)]
     upgrade: Vec<steps::StepFile>,
+    /// Opens a notebook (`${person}`, `${image}`, `${node}`).
     #[serde(default)]
     open: Vec<steps::StepFile>,
+    /// Closes one (`${person}`).
     #[serde(default)]
     close: Vec<steps::StepFile>,
+    /// Deploys a model (`${person}`, `${project}`, `${model}`).
     #[serde(default)]
     deploy: Vec<steps::StepFile>,
 }
@@ -317,49 +333,68 @@ struct ShippedFile {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct VariantFile {
+    /// What is done, in the report's words.
     about: String,
+    /// When it is done.
     before: Before,
+    /// What is done, as API calls.
     steps: Vec<steps::StepFile>,
+    /// What decides the exit code when this variant is taken.
     must_hold: Vec<Promise>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct EventFile {
+    /// A release, by its name under `releases`, is installed on the empty cluster.
     install: Option<String>,
+    /// Beside `install`: always by the vendor's own way, whoever does the upgrade.
     by: Option<By>,
+    /// The cluster is upgraded to a release, by its name under `releases`. There is exactly one upgrade.
     upgrade: Option<String>,
+    /// A person opens a notebook.
     open: Option<Open>,
+    /// A person closes a notebook.
     close: Option<PersonFile>,
+    /// A person makes a project (a namespace) of their own.
     project: Option<ProjectFile>,
+    /// A person deploys a model.
     deploy: Option<Deploy>,
+    /// A person changes something by hand.
     edit: Option<EditFile>,
+    /// Nothing happens for so long, such as `8h` or `30m`; 90 days at most.
     wait: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum By {
+    /// By the script of `shipped.install`.
     Vendor,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PersonFile {
+    /// Whose.
     person: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProjectFile {
+    /// Whose.
     person: String,
+    /// The namespace.
     name: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EditFile {
+    /// Who.
     person: String,
+    /// What, as API calls.
     steps: Vec<steps::StepFile>,
 }
 

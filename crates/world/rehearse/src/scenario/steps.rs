@@ -173,57 +173,85 @@ pub struct StepError(String);
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StepFile {
+    /// Client-side apply of a file of the release or of an object written here.
     apply: Option<Value>,
+    /// Creates the objects of a file of the release, or an object written here.
     create: Option<Value>,
+    /// Deletes one object by name or several by label; what is not there is no error.
     delete: Option<SelectionFile>,
+    /// A JSON merge patch of one object.
     patch: Option<PatchFile>,
+    /// Puts a field of an object into a variable.
     read: Option<Read>,
+    /// Decides between `then` and `else`.
     #[serde(rename = "if")]
     condition: Option<ConditionFile>,
+    /// Beside `if`: done if the condition holds.
     #[serde(default)]
     then: Vec<StepFile>,
+    /// Beside `if`: done if it does not.
     #[serde(default, rename = "else")]
     otherwise: Vec<StepFile>,
+    /// Puts a random text, made from the seed, into a variable.
     random: Option<RandomFile>,
+    /// Waits, in virtual time, until nothing is under way any more.
     wait: Option<WaitFile>,
+    /// Removes images from the caches of nodes.
     remove_cached_images: Option<RemoveFile>,
+    /// Publishes an image of the example under one more name.
     promote: Option<PromoteFile>,
+    /// Beside `apply` and `create`: where objects without a namespace go; the release's namespace if not given.
     namespace: Option<String>,
+    /// Beside `apply`, `create` and `patch`: text to replace in the file before it is read.
     #[serde(default)]
     replace: BTreeMap<String, String>,
+    /// Beside `create`: what to log when the object exists already; without it that ends the script.
     on_exists: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SelectionFile {
+    /// `Kind` or `Kind.group`.
     kind: String,
+    /// Where.
     namespace: Option<String>,
+    /// The name; either this or `selector`.
     name: Option<String>,
+    /// A label selector; either this or `name`.
     selector: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PatchFile {
+    /// `Kind` or `Kind.group`.
     kind: String,
+    /// Where.
     namespace: Option<String>,
+    /// Its name.
     name: String,
+    /// The patch.
     merge: Value,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ConditionFile {
+    /// Both texts are equal.
     equal: Option<(String, String)>,
+    /// The texts differ.
     not_equal: Option<(String, String)>,
+    /// One of several conditions of this form holds.
     any_of: Option<Vec<ConditionFile>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RandomFile {
+    /// Characters, from 1 to 4096.
     length: usize,
+    /// The variable.
     #[serde(rename = "as")]
     variable: String,
 }
@@ -231,22 +259,29 @@ struct RandomFile {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WaitFile {
+    /// The namespace whose builds are waited for; either this or `rollouts`.
     builds: Option<String>,
+    /// The namespace whose Deployments are waited for; either this or `builds`.
     rollouts: Option<String>,
+    /// How long at most, in virtual time, such as `4h`.
     at_most: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RemoveFile {
+    /// Which nodes.
     nodes: Vec<String>,
+    /// The beginning of the names of the images.
     repository: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PromoteFile {
+    /// The image's `id`.
     image: String,
+    /// The name that it gets, with a tag.
     to: String,
 }
 

@@ -110,7 +110,7 @@ impl ApiServer {
             Form::Table => {
                 let version = value.pointer("/metadata/resourceVersion").cloned().unwrap_or(json!(""));
                 let metadata = json!({"resourceVersion": version});
-                table::of(&self.columns(facts), [&value].into_iter(), metadata, true, accept.include, now)
+                table::of(&self.columns(facts), [&value].into_iter(), &metadata, true, accept.include, now)
             }
             Form::Metadata => metadata_only(&value),
             Form::Whole | Form::AggregatedDiscovery => {
@@ -134,7 +134,7 @@ impl ApiServer {
         }
         let items = list.items.iter().map(Arc::as_ref);
         match accept.form {
-            Form::Table => table::of(&self.columns(facts), items, metadata, true, accept.include, now),
+            Form::Table => table::of(&self.columns(facts), items, &metadata, true, accept.include, now),
             Form::Metadata => json!({
                 "kind": "PartialObjectMetadataList",
                 "apiVersion": "meta.k8s.io/v1",

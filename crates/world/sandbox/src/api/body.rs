@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::Status;
+use super::{Status, protobuf};
 
 /// Largest body of a request, as on a real server (`MaxRequestBodyBytes`).
 pub(super) const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -29,7 +29,11 @@ pub(super) fn read(bytes: &[u8], content_type: &str) -> Result<Body, Status> {
     match media_type(content_type) {
         "" | "application/json" => json(bytes),
         "application/yaml" => yaml(bytes),
-        other => Err(Status::unsupported_media_type(other, "application/json, application/yaml")),
+        protobuf::MEDIA_TYPE => Ok(Body { value: protobuf::read(bytes)?, duplicates: Vec::new() }),
+        other => {
+            let known = ["application/json", "application/yaml", protobuf::MEDIA_TYPE].join(", ");
+            Err(Status::unsupported_media_type(other, &known))
+        }
     }
 }
 
@@ -177,7 +181,8 @@ mod tests {
             (&b"a: 1"[..], "application/json", 400),
             (b"", "application/json", 400),
             (b"a: 1\n---\nb: 2", "application/yaml", 400),
-            (b"{}", "application/vnd.kubernetes.protobuf", 415),
+            (b"{}", "application/vnd.kubernetes.protobuf", 400),
+            (b"{}", "application/cbor", 415),
         ] {
             assert_eq!(read(bytes, content_type).unwrap_err().code, code);
         }

@@ -162,20 +162,22 @@ impl Walk<'_> {
                 let Some(list) = &def.list else { return self.refuse("array", def, path) };
                 let start = path.len();
                 for (index, item) in items.iter_mut().enumerate() {
-                    path.push_str(&format!("[{index}]"));
+                    path.push('[');
+                    path.push_str(&index.to_string());
+                    path.push(']');
                     self.value(&list.element, item, path, depth + 1);
                     path.truncate(start);
                 }
             }
             Value::Null => {}
             scalar => {
-                let fits = match (def.scalar, &*scalar) {
+                let fits = matches!(
+                    (def.scalar, &*scalar),
                     (Some(Scalar::Untyped), _)
-                    | (Some(Scalar::String), Value::String(_))
-                    | (Some(Scalar::Number), Value::Number(_))
-                    | (Some(Scalar::Boolean), Value::Bool(_)) => true,
-                    _ => false,
-                };
+                        | (Some(Scalar::String), Value::String(_))
+                        | (Some(Scalar::Number), Value::Number(_))
+                        | (Some(Scalar::Boolean), Value::Bool(_))
+                );
                 if !fits {
                     let found = match scalar {
                         Value::String(_) => "string",

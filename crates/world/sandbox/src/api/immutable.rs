@@ -231,6 +231,7 @@ mod tests {
 
     use super::*;
 
+    #[allow(clippy::too_many_lines)] // A table of cases.
     #[test]
     fn fixed_fields_are_fixed_and_others_are_not() {
         for (group, kind, live, new, fields) in [

@@ -85,11 +85,15 @@ pub(super) fn counts_generations(facts: &KindFacts, custom: bool) -> bool {
                 | ("policy", "PodDisruptionBudget")
                 | ("networking.k8s.io", "Ingress" | "IngressClass" | "NetworkPolicy")
                 | ("apiextensions.k8s.io", "CustomResourceDefinition")
-                | ("admissionregistration.k8s.io", _)
-                | ("flowcontrol.apiserver.k8s.io", _)
                 | ("scheduling.k8s.io", "PriorityClass")
                 | ("storage.k8s.io", "CSIDriver")
-                | ("config.openshift.io" | "operator.openshift.io", _)
+                | (
+                    "admissionregistration.k8s.io"
+                        | "flowcontrol.apiserver.k8s.io"
+                        | "config.openshift.io"
+                        | "operator.openshift.io",
+                    _
+                )
         )
 }
 

@@ -19,6 +19,7 @@ mod names;
 mod openapi;
 mod patch;
 mod path;
+mod protobuf;
 mod read;
 mod review;
 mod selector;

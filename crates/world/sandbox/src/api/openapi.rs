@@ -1,4 +1,4 @@
-//! OpenAPI, as far as clients need it: kubectl looks up there whether a server validates fields, which kinds can be
+//! `OpenAPI`, as far as clients need it: kubectl looks up there whether a server validates fields, which kinds can be
 //! patched, and how lists are merged.
 //!
 //! The documents are made from the same types that the server works with. They hold no prose, so `kubectl explain` shows
@@ -18,7 +18,7 @@ const PREFIX: &str = "#/components/schemas/";
 
 impl ApiServer {
     /// `/openapi/v2`: nothing but its frame, for clients that ask for the old form in JSON.
-    pub(super) fn openapi_v2(&self) -> Value {
+    pub(super) fn openapi_v2() -> Value {
         json!({
             "swagger": "2.0",
             "info": {"title": "Kubernetes", "version": super::discovery::GIT_VERSION},
@@ -128,7 +128,7 @@ fn operations(facts: &KindFacts, paths: &mut Map<String, Value>) {
     paths.insert(all, Value::Object(list));
 }
 
-/// The types that some kinds need, as OpenAPI schemas.
+/// The types that some kinds need, as `OpenAPI` schemas.
 struct Components<'s> {
     schema: &'s Schema,
     wanted: Vec<String>,

@@ -61,7 +61,7 @@ impl ApiServer {
         let (object, warnings) =
             self.fit_part(facts, subresource, Body { value, duplicates }, options.validation)?;
         let updated = self.update_part(at, facts, key, subresource, object, &options)?;
-        Ok(Answer { warnings, ..self.answer_part(200, facts, subresource, updated) })
+        Ok(Answer { warnings, ..Self::answer_part(200, facts, subresource, updated) })
     }
 
     fn apply(
@@ -83,7 +83,7 @@ impl ApiServer {
         let options = Options { force: call.query.flag("force"), ..options.clone() };
         let warnings = self.judge_applied(facts, &mut applied, &body.duplicates, options.validation)?;
         let (code, object) = self.apply_object(at, facts, key, subresource, &applied, &options)?;
-        Ok(Answer { warnings, ..self.answer_part(code, facts, subresource, object) })
+        Ok(Answer { warnings, ..Self::answer_part(code, facts, subresource, object) })
     }
 }
 
@@ -136,14 +136,9 @@ pub(super) fn refused(facts: &KindFacts, key: &ObjectKey, error: &MergeError) ->
     match error {
         MergeError::Conflicts(conflicts) => {
             let who = |conflict: &scantling_merge::Conflict| {
-                let mut text = format!("{:?}", conflict.manager);
-                if let Some(subresource) = &conflict.subresource {
-                    text.push_str(&format!(" with subresource {subresource:?}"));
-                }
-                if let Some(version) = &conflict.using {
-                    text.push_str(&format!(" using {version}"));
-                }
-                text
+                let through = conflict.subresource.as_ref().map(|name| format!(" with subresource {name:?}"));
+                let using = conflict.using.as_ref().map(|version| format!(" using {version}"));
+                format!("{:?}{}{}", conflict.manager, through.unwrap_or_default(), using.unwrap_or_default())
             };
             let causes = conflicts
                 .iter()

@@ -49,15 +49,15 @@ impl ApiServer {
             from.as_ref().is_none_or(|from| *key > from.after) && selector.matches(object)
         });
         let mut list = List { version, ..List::default() };
-        let mut last = None;
+        let mut last_key = None;
         while limit == 0 || list.items.len() < limit {
             let Some((key, object)) = selected.next() else { break };
             list.items.push(object);
-            last = Some(key);
+            last_key = Some(key);
         }
         let rest = selected.count();
         if rest > 0
-            && let Some(after) = last
+            && let Some(after) = last_key
         {
             list.proceed = Some(write_continue(&Continue { version, after }));
             // With a selector a real server does not count.

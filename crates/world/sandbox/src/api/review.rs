@@ -17,10 +17,8 @@ const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 impl ApiServer {
     /// The answer, if the kind is that of a question.
     pub(super) fn review(
-        &self,
         call: &Call<'_>,
         facts: &KindFacts,
-        _namespace: Option<&str>,
         at: &Moment<'_>,
     ) -> Result<Option<Answer>, Status> {
         let group = facts.gvk.group.as_str();

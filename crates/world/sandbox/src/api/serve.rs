@@ -67,7 +67,7 @@ impl ApiServer {
         let answer = match path {
             Path::Health => Answer { code: 200, content: Content::Text("ok"), warnings: Vec::new() },
             Path::Version => Answer::document(super::discovery::version()),
-            Path::OpenApiV2 => Answer::document(self.openapi_v2()),
+            Path::OpenApiV2 => Answer::document(Self::openapi_v2()),
             Path::OpenApiV3(document) => Answer::document(self.openapi_v3(document.as_deref())?),
             other => Answer::document(self.discover(other, call.accept)?),
         };
@@ -145,7 +145,7 @@ impl ApiServer {
         namespace: Option<&str>,
         at: &mut Moment<'_>,
     ) -> Result<Answer, Status> {
-        if let Some(answer) = self.review(call, facts, namespace, at)? {
+        if let Some(answer) = Self::review(call, facts, at)? {
             return Ok(answer);
         }
         let options = call.options()?;

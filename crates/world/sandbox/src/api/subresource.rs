@@ -49,7 +49,7 @@ impl ApiServer {
             (_, "status" | "scale", "patch") => self.patch(call, facts, &key, Some(subresource), at),
             (_, "scale", "get") => {
                 let scale = self.live_part(facts, &key, Some("scale"))?;
-                Ok(self.answer_part(200, facts, Some("scale"), scale))
+                Ok(Self::answer_part(200, facts, Some("scale"), scale))
             }
             (_, "scale", "update") => self.put_scale(call, facts, &key, at),
             ("Pod", "binding", _) => self.bind(call, facts, &key, at),
@@ -132,7 +132,6 @@ impl ApiServer {
 
     /// Answers with a part.
     pub(super) fn answer_part(
-        &self,
         code: u16,
         facts: &KindFacts,
         subresource: Option<&str>,
@@ -154,7 +153,7 @@ impl ApiServer {
         let options = call.options()?;
         let part = body::read(call.body, call.content_type)?.value;
         let scale = self.update_part(at, facts, key, Some("scale"), part, &options)?;
-        Ok(self.answer_part(200, facts, Some("scale"), scale))
+        Ok(Self::answer_part(200, facts, Some("scale"), scale))
     }
 
     fn replicas_pointer(&self, facts: &KindFacts) -> String {

@@ -209,7 +209,7 @@ impl ApiServer {
             let metadata = json!({"resourceVersion": object.pointer("/metadata/resourceVersion")});
             let columns = self.columns(&watch.facts);
             let include = watch.accept.include;
-            table::of(&columns, [object].into_iter(), metadata, !watch.columns_told, include, now)
+            table::of(&columns, [object].into_iter(), &metadata, !watch.columns_told, include, now)
         } else {
             self.object_in_form(&watch.facts, object.clone(), watch.accept, now)
         };

@@ -4,6 +4,7 @@ pub(crate) mod collector;
 pub(crate) mod daemon_set;
 pub(crate) mod deployment;
 pub(crate) mod deployment_rollout;
+pub(crate) mod disruption;
 pub(crate) mod endpoints;
 pub(crate) mod job;
 pub(crate) mod namespace;
@@ -45,6 +46,7 @@ pub(crate) fn reconcile(world: &mut World, work: &Work) {
         Controller::ReplicaSet => replica_set::reconcile(world, key),
         Controller::Deployment => deployment::reconcile(world, key),
         Controller::Scheduler => scheduler::reconcile(world, key),
+        Controller::Disruption => disruption::reconcile(world, key),
         Controller::Endpoints => endpoints::reconcile(world, key),
         Controller::Route => openshift::route::reconcile(world, key),
         Controller::Collector => collector::reconcile(world, key),
@@ -95,6 +97,7 @@ pub(crate) fn notice(world: &mut World, change: &Change) {
             owner(world, key, object);
         }
         ("batch", "Job") => world.wake_soon(Controller::Job, key),
+        ("policy", "PodDisruptionBudget") => world.wake_soon(Controller::Disruption, key),
         _ if world.flavour() == Flavour::OpenShift => openshift::notice(world, change),
         _ => {}
     }
@@ -149,6 +152,17 @@ fn pod(world: &mut World, change: &Change) {
         world.unschedulable.remove(key);
         retry_unschedulable(world);
     }
+    if gone {
+        // A claim that is being deleted may have waited for its last pod.
+        for volume in list(object, "/spec/volumes") {
+            if let (Some(claim), Some(namespace)) =
+                (text(volume, "/persistentVolumeClaim/claimName"), key.namespace.as_deref())
+            {
+                let claim = ObjectKey::namespaced("", "PersistentVolumeClaim", namespace, claim);
+                world.wake_soon(Controller::Volume, &claim);
+            }
+        }
+    }
     let ready =
         |pod: &Value| (crate::value::pod_ready(pod), nonempty(pod, "/status/podIP").map(str::to_owned));
     if gone || change.previous.as_ref().is_none_or(|previous| ready(previous) != ready(object)) {
@@ -157,6 +171,14 @@ fn pod(world: &mut World, change: &Change) {
             world.list("", "Service", namespace.as_deref()).into_iter().map(|(key, _)| key).collect();
         for service in services {
             world.wake_soon(Controller::Endpoints, &service);
+        }
+        let budgets: Vec<ObjectKey> = world
+            .list("policy", "PodDisruptionBudget", namespace.as_deref())
+            .into_iter()
+            .map(|(key, _)| key)
+            .collect();
+        for budget in budgets {
+            world.wake_soon(Controller::Disruption, &budget);
         }
     }
 }

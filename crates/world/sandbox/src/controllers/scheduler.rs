@@ -98,7 +98,7 @@ fn bind(world: &mut World, key: &ObjectKey, pod: &Value, node: &str) {
     world.unschedulable.remove(key);
     condition(world, key, "True", "", "");
     let images = crate::openshift::lookup::local_images(world, pod);
-    world.change_through(ACTOR, key, "binding", |object| {
+    let bound = world.change_through(ACTOR, key, "binding", |object| {
         set(object, &["spec"], "nodeName", json!(node));
         for (pointer, image) in images {
             if let Some(field) = object.pointer_mut(&pointer) {
@@ -106,6 +106,9 @@ fn bind(world: &mut World, key: &ObjectKey, pod: &Value, node: &str) {
             }
         }
     });
+    if bound.is_none() {
+        return;
+    }
     let message = format!(
         "Successfully assigned {}/{} to {node}",
         key.namespace.as_deref().unwrap_or_default(),

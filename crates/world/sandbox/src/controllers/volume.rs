@@ -1,9 +1,9 @@
 //! Claims of volumes: every claim gets a volume at once.
 
 use scantling_api::ObjectKey;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::value::{deleting, name, namespace, nonempty, set, text, uid};
+use crate::value::{deleting, list, name, namespace, nonempty, set, text, uid};
 use crate::world::World;
 
 const ACTOR: &str = "persistentvolume-controller";
@@ -16,7 +16,11 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
         release(world, key);
         return;
     };
-    if deleting(&claim) || text(&claim, "/status/phase") == Some("Bound") {
+    if deleting(&claim) {
+        unprotect_claim(world, key, &claim);
+        return;
+    }
+    if text(&claim, "/status/phase") == Some("Bound") {
         return;
     }
     let class = nonempty(&claim, "/spec/storageClassName").unwrap_or(DEFAULT_CLASS).to_owned();
@@ -64,6 +68,28 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
     });
 }
 
+/// A claim that is being deleted goes when no pod uses it any more.
+fn unprotect_claim(world: &mut World, key: &ObjectKey, claim: &Value) {
+    let used = world.list("", "Pod", key.namespace.as_deref()).into_iter().any(|(_, pod)| {
+        !matches!(text(pod, "/status/phase"), Some("Succeeded" | "Failed"))
+            && list(pod, "/spec/volumes")
+                .iter()
+                .any(|volume| text(volume, "/persistentVolumeClaim/claimName") == Some(key.name.as_str()))
+    });
+    if !used && !list(claim, "/metadata/finalizers").is_empty() {
+        remove_finalizer(world, "pvc-protection-controller", key, "kubernetes.io/pvc-protection");
+    }
+}
+
+fn remove_finalizer(world: &mut World, actor: &str, key: &ObjectKey, finalizer: &str) {
+    world.change(actor, key, |object| {
+        let mut finalizers = list(object, "/metadata/finalizers").to_vec();
+        finalizers.retain(|entry| entry != finalizer);
+        let finalizers = if finalizers.is_empty() { Value::Null } else { Value::Array(finalizers) };
+        set(object, &["metadata"], "finalizers", finalizers);
+    });
+}
+
 /// The claim is gone: its volume goes too.
 fn release(world: &mut World, key: &ObjectKey) {
     let volumes: Vec<ObjectKey> = world
@@ -78,5 +104,6 @@ fn release(world: &mut World, key: &ObjectKey) {
         .collect();
     for volume in volumes {
         world.delete(ACTOR, &volume, None);
+        remove_finalizer(world, "pv-protection-controller", &volume, "kubernetes.io/pv-protection");
     }
 }

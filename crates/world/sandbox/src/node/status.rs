@@ -147,7 +147,7 @@ pub(crate) fn pod_status(
         status.insert("podIP".into(), address.as_str().into());
         status.insert("podIPs".into(), json!([{"ip": address}]));
     }
-    status.entry("qosClass").or_insert_with(|| "BestEffort".into());
+    status.entry("qosClass").or_insert_with(|| quality(pod).into());
     let statuses = |containers: &[Value], init: bool| -> Value {
         containers.iter().map(|spec| container_status(spec, state(spec), init, now, stamp)).collect()
     };
@@ -156,6 +156,26 @@ pub(crate) fn pod_status(
     }
     status.insert("containerStatuses".into(), statuses(main, false));
     status
+}
+
+/// The class of service: `Guaranteed` when every container limits processors and memory and asks for just
+/// that, `BestEffort` when none asks for or limits anything.
+fn quality(pod: &Value) -> &'static str {
+    let mut any = false;
+    let mut guaranteed = true;
+    for container in list(pod, "/spec/initContainers").iter().chain(list(pod, "/spec/containers")) {
+        for resource in ["cpu", "memory"] {
+            let of = |kind: &str| container.pointer(&format!("/resources/{kind}/{resource}"));
+            let (request, limit) = (of("requests"), of("limits"));
+            any |= request.is_some() || limit.is_some();
+            guaranteed &= limit.is_some() && request.is_none_or(|request| Some(request) == limit);
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
 }
 
 fn container_status(
@@ -214,6 +234,22 @@ fn terminated(ended: &Ended, stamp: Stamp<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn classes_of_service() {
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        for (resources, class) in [
+            (json!({}), "BestEffort"),
+            (json!({"limits": both}), "Guaranteed"),
+            (json!({"limits": both, "requests": both}), "Guaranteed"),
+            (json!({"requests": both}), "Burstable"),
+            (json!({"limits": {"cpu": "1"}}), "Burstable"),
+            (json!({"limits": both, "requests": {"cpu": "500m"}}), "Burstable"),
+        ] {
+            let pod = json!({"spec": {"containers": [{"name": "a", "resources": resources}]}});
+            assert_eq!(quality(&pod), class, "{pod}");
+        }
+    }
 
     #[test]
     fn durations_as_go_prints_them() {

@@ -25,9 +25,9 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
         return;
     }
     prune(world, &config);
-    let mut changed: Option<(usize, String)> = None;
+    let mut changed: Option<(Value, String)> = None;
     let mut by_config = false;
-    for (place, trigger) in list(&config, "/spec/triggers").iter().enumerate() {
+    for trigger in list(&config, "/spec/triggers") {
         match text(trigger, "/type") {
             Some("ImageChange" | "imageChange") => {
                 if crate::value::flag(trigger, "/imageChange/paused") {
@@ -35,9 +35,10 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
                 }
                 let Some(from) = from_of(trigger.pointer("/imageChange/from"), &config) else { continue };
                 let Some(reference) = resolve(world, &config, &from) else { continue };
-                let last = nonempty(trigger, "/imageChange/lastTriggeredImageID");
+                let last =
+                    last_triggered(&config, &from).and_then(|entry| text(entry, "/lastTriggeredImageID"));
                 if last != Some(reference.as_str()) && changed.is_none() {
-                    changed = Some((place, reference));
+                    changed = Some((from, reference));
                 }
             }
             Some("ConfigChange") => {
@@ -46,20 +47,28 @@ pub(crate) fn reconcile(world: &mut World, key: &ObjectKey) {
             _ => {}
         }
     }
-    if let Some((place, reference)) = changed {
-        let from = from_of(config.pointer(&format!("/spec/triggers/{place}/imageChange/from")), &config);
+    if let Some((from, reference)) = changed {
         let cause = json!({
             "message": "Image change",
             "imageChangeBuild": {"imageID": reference, "fromRef": from},
         });
-        if instantiate(world, key, &config, Some((place, &reference)), &cause).is_some() {
-            // The trigger has fired; the next change of the configuration itself is looked at in a new round.
+        if instantiate(world, key, &config, Some((&from, &reference)), &cause).is_some() {
+            // Another trigger may have fired as well; it is looked at in a new round.
             world.wake_soon(Controller::BuildConfig, key);
         }
     } else if by_config {
         let cause = json!({"message": "Build configuration change"});
         instantiate(world, key, &config, None, &cause);
     }
+}
+
+/// What the status remembers of a trigger, by what it follows.
+fn last_triggered<'a>(config: &'a Value, from: &Value) -> Option<&'a Value> {
+    let space = nonempty(from, "/namespace").unwrap_or(namespace(config));
+    list(config, "/status/imageChangeTriggers").iter().find(|entry| {
+        text(entry, "/from/name") == text(from, "/name")
+            && nonempty(entry, "/from/namespace").unwrap_or(namespace(config)) == space
+    })
 }
 
 /// What a trigger, or the strategy, starts from.
@@ -87,12 +96,12 @@ pub(crate) fn resolve(world: &World, object: &Value, from: &Value) -> Option<Str
     }
 }
 
-/// Makes a build from a configuration. `trigger` is the place of the trigger that fired, and its image.
+/// Makes a build from a configuration. `trigger` is what the trigger that fired follows, and the image there.
 pub(crate) fn instantiate(
     world: &mut World,
     key: &ObjectKey,
     config: &Value,
-    trigger: Option<(usize, &str)>,
+    trigger: Option<(&Value, &str)>,
     cause: &Value,
 ) -> Option<Value> {
     let base = strategy_from(config).cloned();
@@ -147,12 +156,22 @@ pub(crate) fn instantiate(
         "status": {"phase": "New", "config": {"kind": "BuildConfig", "name": key.name, "namespace": namespace(config)}},
     });
     let created = world.create(ACTOR, build).ok()?;
-    world.change(ACTOR, key, |object| {
+    let stamp = world.stamp_now();
+    world.change_status(ACTOR, key, |object| {
         set(object, &["status"], "lastVersion", json!(number));
-        let Some((place, reference)) = trigger else { return };
-        if let Some(trigger) = object.pointer_mut(&format!("/spec/triggers/{place}")) {
-            set(trigger, &["imageChange"], "lastTriggeredImageID", json!(reference));
-        }
+        let Some((from, reference)) = trigger else { return };
+        let space = nonempty(from, "/namespace").unwrap_or(namespace(object)).to_owned();
+        let mut entries = list(object, "/status/imageChangeTriggers").to_vec();
+        entries.retain(|entry| {
+            text(entry, "/from/name") != text(from, "/name")
+                || text(entry, "/from/namespace") != Some(space.as_str())
+        });
+        entries.push(json!({
+            "from": {"name": text(from, "/name"), "namespace": space},
+            "lastTriggeredImageID": reference,
+            "lastTriggerTime": stamp,
+        }));
+        set(object, &["status"], "imageChangeTriggers", Value::Array(entries));
     });
     Some(created)
 }

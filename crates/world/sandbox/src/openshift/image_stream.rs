@@ -122,19 +122,6 @@ pub(crate) fn import_now(world: &mut World, key: &ObjectKey, tag: &Value, tag_na
             });
         }
     }
-    settle_generation(world, key, tag_name, generation);
-}
-
-/// The spec's tag says with which generation it was imported.
-fn settle_generation(world: &mut World, key: &ObjectKey, tag_name: &str, generation: i64) {
-    world.change(ACTOR, key, |object| {
-        let Some(tags) = object.pointer_mut("/spec/tags").and_then(Value::as_array_mut) else { return };
-        for tag in tags {
-            if text(tag, "/name") == Some(tag_name) {
-                set(tag, &[], "generation", json!(generation));
-            }
-        }
-    });
 }
 
 /// The entry of a tag in the status, made if it is missing.

@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod builds;
+mod chaos;
 mod determinism;
+mod http;
 mod lifecycle;
 mod model;
 mod pulls;

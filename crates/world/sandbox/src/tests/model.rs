@@ -90,14 +90,9 @@ impl Model {
 }
 
 fn written(wish: Wish, images: &[BuiltImage]) -> String {
-    let mut text = format!("{R}/app");
-    if let Some(tag) = wish.tag {
-        text.push_str(&format!(":t{tag}"));
-    }
-    if let Some(content) = wish.content {
-        text.push_str(&format!("@{}", images[content].root));
-    }
-    text
+    let tag = wish.tag.map_or_else(String::new, |tag| format!(":t{tag}"));
+    let digest = wish.content.map_or_else(String::new, |content| format!("@{}", images[content].root));
+    format!("{R}/app{tag}{digest}")
 }
 
 /// What runs in the pod, by its imageID; nothing if it waits.

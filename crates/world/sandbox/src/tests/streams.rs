@@ -198,3 +198,26 @@ fn a_short_name_means_the_stream_when_its_lookup_policy_is_local() {
         assert_eq!(text(&world.pod("p"), "/spec/containers/0/image"), Some(expected.as_str()));
     }
 }
+
+#[test]
+fn the_importer_does_not_take_fields_from_whoever_applied_the_stream() {
+    let mut registry = RegistryServer::new();
+    for (content, name) in [("one", "v1"), ("two", "v2")] {
+        push(&mut registry, "nb", name, &image(content));
+    }
+    let mut world = openshift(registry);
+    world.pass(1);
+    for name in ["v1", "v2"] {
+        let object = stream("nb", &json!([tag("py", &format!("{R}/nb:{name}"), None)]));
+        let request = http::Request::builder()
+            .method(http::Method::PATCH)
+            .uri("/apis/image.openshift.io/v1/namespaces/default/imagestreams/nb?fieldManager=scantling")
+            .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
+            .body(bytes::Bytes::from(object.to_string()))
+            .unwrap();
+        let crate::Reply::Once(response) = world.handle(&request) else { panic!("a watch") };
+        assert!(response.status().is_success(), "{name}: {response:?}");
+        world.pass(5);
+    }
+    assert_eq!(items(&world, "nb").len(), 2, "{}", world.story());
+}

@@ -222,10 +222,10 @@ fn validate_versions(definition: &Value, causes: &mut Vec<Cause>) {
         stored += usize::from(version.get("storage") == Some(&json!(true)));
         match version.pointer("/schema/openAPIV3Schema") {
             None => {
-                causes.push(Cause::required(format!("{at}.schema.openAPIV3Schema"), "schemas are required"))
+                causes.push(Cause::required(format!("{at}.schema.openAPIV3Schema"), "schemas are required"));
             }
             Some(schema) => {
-                super::structure::validate_schema(schema, &format!("{at}.schema.openAPIV3Schema"), causes)
+                super::structure::validate_schema(schema, &format!("{at}.schema.openAPIV3Schema"), causes);
             }
         }
         if version.pointer("/subresources/scale").is_some_and(|scale| scale_paths(scale).is_none()) {

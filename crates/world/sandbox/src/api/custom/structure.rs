@@ -145,7 +145,9 @@ fn default_value(schema: &Value, value: &mut Value, depth: usize) {
         }
         Value::Array(items) => {
             if let Some(element) = schema.get("items") {
-                items.iter_mut().for_each(|item| default_value(element, item, depth + 1));
+                for item in items {
+                    default_value(element, item, depth + 1);
+                }
             }
         }
         _ => {}

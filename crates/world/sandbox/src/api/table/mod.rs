@@ -73,7 +73,7 @@ pub(super) fn built_in(facts: &KindFacts) -> Columns<'static> {
 pub(super) fn of<'v>(
     columns: &Columns<'_>,
     objects: impl Iterator<Item = &'v Value>,
-    metadata: Value,
+    metadata: &Value,
     with_columns: bool,
     include: Include,
     now: jiff::Timestamp,
@@ -214,7 +214,7 @@ mod tests {
         for facts in Kinds::kubernetes().iter().chain(Kinds::openshift().iter()) {
             for object in [json!({}), json!({"metadata": 1, "spec": [], "status": {"conditions": {}}})] {
                 let columns = built_in(facts);
-                let table = of(&columns, [&object].into_iter(), json!({}), true, Include::None, now);
+                let table = of(&columns, [&object].into_iter(), &json!({}), true, Include::None, now);
                 let width = |pointer: &str| table.pointer(pointer).and_then(Value::as_array).unwrap().len();
                 assert_eq!(width("/columnDefinitions"), width("/rows/0/cells"), "{}", facts.gvk);
             }

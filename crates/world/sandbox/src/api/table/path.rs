@@ -66,7 +66,7 @@ fn first<'v>(steps: &[Step], value: &'v Value) -> Option<&'v Value> {
         Step::All => value.as_array()?.iter().find_map(|item| first(rest, item)),
         Step::Equals(path, wanted) => value.as_array()?.iter().find_map(|item| {
             let found = path.iter().try_fold(item, |item, name| item.get(name))?;
-            let equal = found.as_str().map_or_else(|| found.to_string() == *wanted, |text| text == wanted);
+            let equal = found.as_str().map_or_else(|| found.to_string(), str::to_owned) == *wanted;
             if equal { first(rest, item) } else { None }
         }),
     }

@@ -12,6 +12,7 @@ const CONTAINERS: Column = Column("Containers", "string", 1);
 const IMAGES: Column = Column("Images", "string", 1);
 const SELECTOR: Column = Column("Selector", "string", 1);
 
+#[allow(clippy::too_many_lines)] // A table: one entry for each kind.
 pub(super) fn columns(group: &str, kind: &str) -> Option<(&'static [Column], Cells)> {
     let found: (&'static [Column], Cells) = match (group, kind) {
         ("", "Pod") => (

@@ -44,9 +44,7 @@ fn name_rule(facts: &KindFacts, name: &str) -> Option<&'static str> {
     let (fits, rule) = match (facts.gvk.group.as_str(), facts.gvk.kind.as_str()) {
         ("", "Namespace") => (names::is_dns_label(name), LABEL),
         ("", "Service") => (names::is_dns_1035_label(name), LABEL_1035),
-        ("rbac.authorization.k8s.io", _) | ("image.openshift.io", _) => {
-            (names::is_path_segment(name), SEGMENT)
-        }
+        ("rbac.authorization.k8s.io" | "image.openshift.io", _) => (names::is_path_segment(name), SEGMENT),
         _ => (names::is_dns_subdomain(name), SUBDOMAIN),
     };
     (!fits).then_some(rule)
@@ -57,7 +55,7 @@ fn common(facts: &KindFacts, object: &Value, causes: &mut Vec<Cause>) {
     match (facts.gvk.group.as_str(), facts.gvk.kind.as_str()) {
         ("", "Pod") => pod::spec(object.pointer("/spec"), "spec", causes),
         ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") => {
-            workload(facts, object, causes)
+            workload(facts, object, causes);
         }
         ("batch", "Job") => {
             pod::template(object.pointer("/spec/template"), "spec.template", &["OnFailure", "Never"], causes);

@@ -1,0 +1,267 @@
+//! A sandbox in the test's process, reached by the product's own clients.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub, missing_docs)]
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use http_body::Frame;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use kube::client::Body;
+use scantling_api::{ObjectKey, object};
+use scantling_cluster::{Clock, Cluster};
+use scantling_contents::{ImageDescription, build};
+use scantling_endpoint::{Keyring, Mirrors};
+use scantling_image::{Digest, Platform};
+use scantling_registry::{RegistryClient, transport_from_fn};
+use scantling_registry_server::{Pushed, RegistryServer};
+use scantling_release::Release;
+use scantling_run::{Entropy, Environment, Options, RunError, RunEvent, RunReport, upgrade};
+use scantling_sandbox::{Flavour, NodeConfig, Reply, Time, World, WorldConfig};
+use serde_json::Value;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower::{BoxError, Service};
+
+pub const INTERNAL: &str = "image-registry.openshift-image-registry.svc:5000";
+
+type Answer = UnsyncBoxBody<Bytes, BoxError>;
+
+/// When the client is cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Instead of its n-th write (from 1): the server never sees it.
+    Before(usize),
+    /// After its n-th write: the client never sees the answer.
+    After(usize),
+}
+
+struct Gate {
+    writes: usize,
+    cut: Option<Cut>,
+    log: Vec<String>,
+}
+
+/// A world, its clock tied to tokio's paused one.
+#[derive(Clone)]
+pub struct Sandbox {
+    pub world: Arc<Mutex<World>>,
+    origin: Instant,
+    gate: Arc<Mutex<Gate>>,
+    killed: Arc<Notify>,
+}
+
+impl Sandbox {
+    pub fn new(config: WorldConfig, registry: RegistryServer) -> Self {
+        Self {
+            world: Arc::new(Mutex::new(World::new(config, registry))),
+            origin: Instant::now(),
+            gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new() })),
+            killed: Arc::new(Notify::new()),
+        }
+    }
+
+    /// The world as it is at tokio's present.
+    pub fn now<T>(&self, act: impl FnOnce(&mut World) -> T) -> T {
+        let mut world = self.world.lock().unwrap();
+        let millis = u64::try_from(self.origin.elapsed().as_millis()).unwrap();
+        world.run_until(Time::from_millis(millis));
+        act(&mut world)
+    }
+
+    pub fn object(&self, key: &ObjectKey) -> Option<Value> {
+        self.now(|world| world.objects().find(|(k, _)| *k == key).map(|(_, v)| v.clone()))
+    }
+
+    /// Writes seen since the last call.
+    pub fn take_writes(&self) -> Vec<String> {
+        let mut gate = self.gate.lock().unwrap();
+        gate.writes = 0;
+        std::mem::take(&mut gate.log)
+    }
+
+    pub fn cut(&self, cut: Option<Cut>) {
+        let mut gate = self.gate.lock().unwrap();
+        gate.cut = cut;
+        gate.writes = 0;
+    }
+
+    pub fn environment(&self, seed: u64) -> Environment {
+        let start = self.now(|world| world.timestamp());
+        let world = self.clone();
+        let transport =
+            transport_from_fn(move |host, request| Ok(world.now(|w| w.registry().handle(host, request))));
+        let options = scantling_registry::Options { seed, ..Default::default() };
+        Environment {
+            cluster: Cluster::over(self.clone(), seed),
+            registry: RegistryClient::new(transport, Mirrors::new(), Keyring::new(), options),
+            clock: Clock::starting_at(start),
+            entropy: Entropy::from_seed(seed),
+            vantage: "here".to_owned(),
+        }
+    }
+
+    /// A raw request, as a person with a tool of another name would make it.
+    pub fn act(&self, method: Method, path: &str, media_type: &str, body: &Value) -> (u16, Value) {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", media_type)
+            .body(Bytes::from(body.to_string()))
+            .unwrap();
+        self.now(|world| match world.handle(&request) {
+            Reply::Once(response) => {
+                let status = response.status().as_u16();
+                (status, serde_json::from_slice(response.body()).unwrap_or_default())
+            }
+            Reply::Watch(_) => panic!("a watch"),
+        })
+    }
+
+    /// Runs an upgrade until it ends or is cut off. None if it was cut off.
+    pub async fn upgrade(
+        &self,
+        release: &Release,
+        options: &Options,
+        seed: u64,
+    ) -> Option<(Result<RunReport, RunError>, Vec<RunEvent>)> {
+        let environment = self.environment(seed);
+        let mut events = Vec::new();
+        let mut sink = |event: RunEvent| events.push(event);
+        let ended = tokio::select! {
+            biased;
+            () = self.killed.notified() => None,
+            ended = upgrade(&environment, release, options, &mut sink) => Some(ended),
+        };
+        ended.map(|ended| (ended, events))
+    }
+
+    fn watch_body(&self, id: scantling_sandbox::WatchId) -> Answer {
+        let sandbox = self.clone();
+        let stream = futures::stream::unfold((sandbox, false), move |(sandbox, closed)| async move {
+            if closed {
+                return None;
+            }
+            loop {
+                let (chunk, next) = sandbox.now(|w| (w.watch_poll(id), w.next_event()));
+                if !chunk.bytes.is_empty() {
+                    let bytes: Vec<u8> = chunk.bytes.concat();
+                    let frame: Result<Frame<Bytes>, BoxError> = Ok(Frame::data(Bytes::from(bytes)));
+                    return Some((frame, (sandbox, chunk.closed)));
+                }
+                if chunk.closed {
+                    return None;
+                }
+                // Requests of others change the world at times that no event announces.
+                let soon = Instant::now() + Duration::from_millis(50);
+                let due = next.map_or(soon, |t| sandbox.origin + Duration::from_millis(t.as_millis()));
+                tokio::time::sleep_until(due.clamp(Instant::now() + Duration::from_millis(1), soon)).await;
+            }
+        });
+        Answer::new(StreamBody::new(stream))
+    }
+}
+
+impl Service<Request<Body>> for Sandbox {
+    type Response = Response<Answer>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Answer>, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let sandbox = self.clone();
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let bytes = body.collect().await?.to_bytes();
+            let writes = parts.method != Method::GET;
+            let cut = {
+                let mut gate = sandbox.gate.lock().unwrap();
+                if writes {
+                    gate.writes += 1;
+                }
+                let (count, cut) = (gate.writes, gate.cut);
+                let before = writes && cut == Some(Cut::Before(count));
+                if writes && !before {
+                    gate.log.push(format!("{} {}", parts.method, parts.uri.path()));
+                }
+                let after = writes && cut == Some(Cut::After(count));
+                (before, after)
+            };
+            let never = || std::future::pending::<Result<Response<Answer>, BoxError>>();
+            if cut.0 {
+                sandbox.killed.notify_one();
+                return never().await;
+            }
+            let reply = sandbox.now(|world| world.handle(&Request::from_parts(parts, bytes)));
+            if cut.1 {
+                sandbox.killed.notify_one();
+                return never().await;
+            }
+            Ok(match reply {
+                Reply::Once(response) => {
+                    response.map(|bytes| Answer::new(Full::new(bytes).map_err(|never| match never {})))
+                }
+                Reply::Watch(id) => Response::new(sandbox.watch_body(id)),
+            })
+        })
+    }
+}
+
+/// A release from its files.
+pub fn release(files: &[(&str, &str)]) -> Release {
+    let tree: BTreeMap<String, Vec<u8>> =
+        files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
+    match Release::read(&tree) {
+        Ok(release) => release,
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Puts an image of some Python packages into a registry.
+pub fn push(
+    registry: &mut RegistryServer,
+    host: &str,
+    repository: &str,
+    tag: &str,
+    packages: &[(&str, &str)],
+) -> Digest {
+    let pushed = image(packages);
+    registry.push(host, repository, Some(tag), &pushed).unwrap();
+    pushed.root
+}
+
+pub fn description(packages: &[(&str, &str)]) -> ImageDescription {
+    let packages: BTreeMap<&str, &str> = packages.iter().copied().collect();
+    serde_json::from_value(serde_json::json!({
+        "platforms": [],
+        "layers": [{"python": {"path": "/opt/lib/python3.8/site-packages", "packages": packages}}],
+    }))
+    .unwrap()
+}
+
+pub fn image(packages: &[(&str, &str)]) -> Pushed {
+    let built = build(&description(packages), None).unwrap();
+    Pushed {
+        media_type: built.media_type,
+        root: built.root,
+        blobs: built.blobs.into_iter().map(|(d, (m, b))| (d, m, Bytes::from(b))).collect(),
+    }
+}
+
+pub fn world(flavour: Flavour, nodes: &[&str]) -> WorldConfig {
+    let mut config = WorldConfig::new(7, flavour);
+    config.nodes = nodes.iter().map(|name| NodeConfig::new(*name, Platform::linux_amd64())).collect();
+    config
+}
+
+pub fn key(object: &Value) -> ObjectKey {
+    object::key(object).unwrap()
+}
