@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn word(object: Value) -> &'static str {
-        match health(&object) {
+    fn word(object: &Value) -> &'static str {
+        match health(object) {
             Health::Healthy(_) => "healthy",
             Health::NotYet(_) => "not yet",
             Health::Failed(_) => "failed",
@@ -157,7 +157,7 @@ mod tests {
             (json!({"kind": "Deployment", "metadata": {"generation": 1}, "status": {}}), "not yet"),
         ];
         for (object, expected) in cases {
-            assert_eq!(word(object.clone()), expected, "{object}");
+            assert_eq!(word(&object), expected, "{object}");
         }
     }
 }

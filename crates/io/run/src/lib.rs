@@ -25,6 +25,7 @@ mod journal;
 mod options;
 mod prepull;
 mod read;
+mod registry_rules;
 mod report;
 mod session;
 mod state;
@@ -37,6 +38,7 @@ pub use environment::{Entropy, Environment};
 pub use event::{RunEvent, Stage, What};
 pub use journal::JOURNAL_NAME;
 pub use options::{Options, Waits};
+pub use registry_rules::{RulesError, read_registry_rules};
 pub use report::{CatalogueEntry, CheckedClaim, GateVerdict, ObjectOutcome, RunError, RunReport, Verified};
 pub use state::{
     InventoryEntry, RecordedClaim, RecordedImage, STATE_NAME, SYSTEM_NAMESPACE, State, StateError,

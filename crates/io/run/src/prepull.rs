@@ -64,9 +64,9 @@ impl Session<'_> {
     /// Brings images to the nodes where the pods can land.
     pub(crate) async fn prepull(&mut self, namespace: &str, needs: &Needs) -> Result<(), Stop> {
         let stage = std::mem::replace(&mut self.stage, Stage::Prepull);
-        let done = self.prepull_stage(namespace, needs).await;
+        self.prepull_stage(namespace, needs).await?;
         self.stage = stage;
-        done
+        Ok(())
     }
 
     async fn prepull_stage(&mut self, namespace: &str, needs: &Needs) -> Result<(), Stop> {

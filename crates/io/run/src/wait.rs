@@ -8,7 +8,7 @@ use crate::event::What;
 use crate::session::Session;
 
 /// The same news is told again after this time, so that a long wait stays visible and short in the log.
-const TOLD_AGAIN: Duration = Duration::from_secs(30 * 60);
+const TOLD_AGAIN: Duration = Duration::from_mins(30);
 
 /// One wait.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 //! Runs on the OpenShift flavour: imports, builds upon each other, the catalogue, notebooks, adoption.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
 
@@ -75,7 +75,7 @@ spec:
         (
             "release.yaml".to_owned(),
             format!(
-                r#"apiVersion: scantling.dev/v1alpha1
+                r"apiVersion: scantling.dev/v1alpha1
 kind: Release
 name: platform
 version: {version}
@@ -83,7 +83,7 @@ follows: [{follows}]
 namespace: {NS}
 manifests: [manifests]
 catalogue: {{imageStreamLabel: opendatahub.io/notebook-image=true}}
-"#
+"
             ),
         ),
         (
@@ -250,7 +250,7 @@ async fn a_platform_that_was_installed_by_other_means_is_adopted() {
     let sandbox = sandbox();
     let one = of(&ONE);
     installed_by_hand(&sandbox, &one);
-    tokio::time::sleep(Duration::from_secs(3600)).await;
+    tokio::time::sleep(Duration::from_hours(1)).await;
     let (status, answer) = sandbox.act(
         Method::PATCH,
         &format!("/api/v1/namespaces/{NS}/configmaps/spawner?fieldManager=kubectl-edit"),
@@ -297,7 +297,7 @@ async fn the_driver_makes_notebooks_run_by_digest() {
         let path = "/apis/kubeflow.org/v1/namespaces/users/notebooks";
         let (status, answer) = sandbox.act(Method::POST, path, "application/json", &notebook);
         assert_eq!(status, 201, "{answer}");
-        tokio::time::sleep(Duration::from_secs(600)).await;
+        tokio::time::sleep(Duration::from_mins(10)).await;
     };
     let mut events = Vec::new();
     environment.cluster.drive(&settings, &mut |event| events.push(event), user).await.unwrap();

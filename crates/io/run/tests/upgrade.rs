@@ -1,5 +1,5 @@
 //! Whole runs against the sandbox: install, upgrade, refuse, be killed and go on.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
 

@@ -12,6 +12,28 @@ use serde_json::{Value, json};
 use crate::object::MANAGER;
 use crate::settled::settled;
 
+/// Managers of the cluster's own controllers: what they write is neither a user's nor a vendor's.
+const CONTROLLERS: [&str; 8] = [
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kube-apiserver",
+    "kubelet",
+    "openshift-controller-manager",
+    "openshift-apiserver",
+    "image-registry",
+    "cluster-policy-controller",
+];
+
+/// Whether a manager is a controller: one that is known, or one that writes the object's status. People and their tools
+/// do not do that.
+pub(crate) fn is_controller(owners: &[Owner], manager: &str) -> bool {
+    let status = Path::fields(["status"]);
+    CONTROLLERS.contains(&manager)
+        || owners.iter().any(|o| {
+            o.manager == manager && (o.subresource.as_deref() == Some("status") || o.fields.reaches(&status))
+        })
+}
+
 /// Where client-side apply notes the whole object as it was applied.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -55,6 +77,8 @@ pub(crate) fn adopt(
         (Some(base), Some(live)) => base.is_null() || settled(live, base, None),
         _ => false,
     };
+    // What controllers complete is theirs: they write it again.
+    let all = field_owners(live);
     let mut given = FieldSet::new();
     let mut managers: BTreeSet<String> = BTreeSet::new();
     let mut remaining = Vec::new();
@@ -66,7 +90,11 @@ pub(crate) fn adopt(
             continue;
         };
         let same_version = entry.get("apiVersion").and_then(Value::as_str) == Some(api_version);
-        if !same_version || owner.subresource.is_some() || owner.manager == MANAGER {
+        if !same_version
+            || owner.subresource.is_some()
+            || owner.manager == MANAGER
+            || is_controller(&all, &owner.manager)
+        {
             remaining.push(entry.clone());
             continue;
         }

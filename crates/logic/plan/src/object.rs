@@ -10,7 +10,7 @@ use scantling_release::{Ownership, Rule, Wave};
 use serde_json::Value;
 
 use crate::PlanError;
-use crate::adopt::{Adoption, LAST_APPLIED, adopt, last_applied};
+use crate::adopt::{Adoption, LAST_APPLIED, adopt, is_controller, last_applied};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
 use crate::value::{canonical, remove, replace, without_nulls};
@@ -20,18 +20,6 @@ pub const MANAGER: &str = "scantling";
 
 /// Time is needed to predict an apply, but no decision depends on it.
 const ANY_TIME: &str = "2000-01-01T00:00:00Z";
-
-/// Managers of the cluster's own controllers: what they write is neither a user's nor a vendor's.
-const CONTROLLERS: [&str; 8] = [
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kube-apiserver",
-    "kubelet",
-    "openshift-controller-manager",
-    "openshift-apiserver",
-    "image-registry",
-    "cluster-policy-controller",
-];
 
 /// What all decisions of one plan have in common.
 #[derive(Debug, Clone)]
@@ -316,24 +304,14 @@ impl<'a> Decision<'a> {
     /// Whether a field that is as the release wants it was last written by a controller. Its ownership does not
     /// matter: the controller completes the value, and taking it would only undo that.
     fn is_a_controllers(&self, path: &Path) -> bool {
-        self.owners.iter().any(|o| o.fields.touches(path) && self.is_controller(&o.manager))
-    }
-
-    /// Controllers write an object's status; people and their tools do not.
-    fn is_controller(&self, manager: &str) -> bool {
-        let status = Path::fields(["status"]);
-        CONTROLLERS.contains(&manager)
-            || self.owners.iter().any(|o| {
-                o.manager == manager
-                    && (o.subresource.as_deref() == Some("status") || o.fields.reaches(&status))
-            })
+        self.owners.iter().any(|o| o.fields.touches(path) && is_controller(&self.owners, &o.manager))
     }
 
     /// Fields of people that the release neither has nor had: they stay.
     fn kept_by_others(&self, result: &Value, but: &BTreeSet<String>) -> Vec<ForeignField> {
         let mut fields: BTreeMap<String, ForeignField> = BTreeMap::new();
         for owner in &self.owners {
-            if is_ours(owner) || owner.subresource.is_some() || self.is_controller(&owner.manager) {
+            if is_ours(owner) || owner.subresource.is_some() || is_controller(&self.owners, &owner.manager) {
                 continue;
             }
             for path in owner.fields.leaves().paths() {
@@ -384,10 +362,10 @@ fn adopted_cause(changes: &[FieldChange], adoption: Option<&Adoption>) -> String
         Some(managers) if !managers.is_empty() => format!("fields of {managers} become Scantling's"),
         _ => "it existed already".to_owned(),
     };
-    let changed = changed_cause(changes);
-    if !changed.is_empty() {
+    let fields = changed_cause(changes);
+    if !fields.is_empty() {
         cause.push_str("; ");
-        cause.push_str(&changed);
+        cause.push_str(&fields);
     }
     cause
 }

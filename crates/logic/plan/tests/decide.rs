@@ -27,6 +27,7 @@ fn applied(live: Option<&Value>, object: &Value) -> Value {
     apply(&request(object, "scantling"), live, object, true).unwrap()
 }
 
+#[allow(clippy::needless_pass_by_value)]
 fn config(data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": data})
 }

@@ -1,0 +1,67 @@
+//! Where a cluster asks for images, read from the cluster: its mirror rules and its pull secrets.
+
+use scantling_api::GroupVersionKind;
+use scantling_cluster::{Cluster, ClusterError};
+use scantling_endpoint::{Keyring, KeyringError, Mirrors, MirrorsError};
+
+/// The kinds that hold OpenShift's rules about registries.
+const RULES: [(&str, &str, &str); 4] = [
+    ("config.openshift.io", "v1", "ImageDigestMirrorSet"),
+    ("config.openshift.io", "v1", "ImageTagMirrorSet"),
+    ("config.openshift.io", "v1", "Image"),
+    ("operator.openshift.io", "v1alpha1", "ImageContentSourcePolicy"),
+];
+/// OpenShift's pull secret of all nodes.
+const NODE_SECRET: (&str, &str) = ("openshift-config", "pull-secret");
+
+/// Why a cluster's rules cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum RulesError {
+    /// The cluster cannot be read.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// A mirror rule is not one.
+    #[error(transparent)]
+    Mirrors(#[from] MirrorsError),
+    /// A pull secret is not one.
+    #[error(transparent)]
+    Keyring(#[from] KeyringError),
+}
+
+/// Adds a cluster's mirror rules to `mirrors`, and its pull secrets to `keyring`: those of the nodes, and those that
+/// the default service account of `namespace` brings. On a cluster without OpenShift's kinds the nodes' own rules are
+/// in files of the nodes, which only the nodes know.
+pub async fn read_registry_rules(
+    cluster: &Cluster,
+    namespace: Option<&str>,
+    mirrors: &mut Mirrors,
+    keyring: &mut Keyring,
+) -> Result<(), RulesError> {
+    let served = cluster.served().await?;
+    for (group, version, kind) in RULES {
+        let gvk = GroupVersionKind::new(group, version, kind);
+        if let Some(resource) = served.by_gvk(&gvk) {
+            for rule in cluster.list(resource, None, None).await? {
+                mirrors.add_object(&rule)?;
+            }
+        }
+    }
+    let Some(secrets) = served.by_kind("", "Secret") else { return Ok(()) };
+    if served.by_kind("config.openshift.io", "Image").is_some()
+        && let Some(secret) = cluster.get(secrets, Some(NODE_SECRET.0), NODE_SECRET.1).await?
+    {
+        keyring.add_secret(&secret)?;
+    }
+    let (Some(accounts), Some(namespace)) = (served.by_kind("", "ServiceAccount"), namespace) else {
+        return Ok(());
+    };
+    let Some(account) = cluster.get(accounts, Some(namespace), "default").await? else { return Ok(()) };
+    let names =
+        account.get("imagePullSecrets").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
+    for name in names.iter().filter_map(|n| n.get("name")?.as_str()) {
+        if let Some(secret) = cluster.get(secrets, Some(namespace), name).await? {
+            keyring.add_secret(&secret)?;
+        }
+    }
+    Ok(())
+}
