@@ -398,7 +398,7 @@ mod tests {
             (
                 "/spec/strategy",
                 json!({"type": "Recreate", "rollingUpdate": {}}),
-                "spec.strategy.rollingUpdate",
+                &["spec.strategy.rollingUpdate"],
             ),
             ("/spec/strategy/type", json!("Other"), &["spec.strategy.type"][..]),
             ("/spec/template/spec/restartPolicy", json!("Never"), &["spec.template.spec.restartPolicy"][..]),
