@@ -4,6 +4,7 @@ mod commands;
 mod fields;
 mod files;
 mod findings;
+mod links;
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use anyhow::{Context as _, bail};
 /// `cargo xtask docs`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Write nothing; fail if a page is not what would be written.
+    /// Write nothing; fail if a page is not what would be written, or a link leads nowhere.
     #[arg(long)]
     check: bool,
 }
@@ -27,10 +28,14 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
         ("files.md", files::page(root)?),
         ("findings.md", findings::page()),
     ];
-    if arguments.check { check(root, &pages) } else { write(root, &pages) }
+    if arguments.check {
+        check(root, &pages)?;
+        return links::check(root);
+    }
+    write(root, &pages)
 }
 
-/// Fails if a page is not what would be written.
+/// Fails if a page is not what would be written, or a link of any page leads nowhere.
 pub(crate) fn run_check(root: &Path) -> anyhow::Result<()> {
     run(&Arguments { check: true }, root)
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
         ]),
         root,
     )?;
-    check(&mut count, "reference pages", crate::docs::run_check(root));
+    check(&mut count, "reference pages and links", crate::docs::run_check(root));
     tests(&mut count, root)?;
 
     for reason in &count.skipped {
