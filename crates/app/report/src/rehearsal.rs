@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_finding::{Finding, Severity};
-use scantling_rehearse::people::{ModelSeen, NotebookOutcome, NotebookSeen, Spawner};
+use scantling_rehearse::people::{ModelSeen, NotebookOutcome, NotebookSeen};
 use scantling_rehearse::promises::{Checked, Promise, Verdict};
 use scantling_rehearse::record::{Actor, Line, clock};
 use scantling_rehearse::{Attempt, Rehearsal, Way};
@@ -252,8 +252,14 @@ fn is_a_choice(field: &str) -> bool {
 
 fn run(out: &mut Page, rehearsal: &Rehearsal) {
     out.section("Run");
-    for line in &rehearsal.story {
-        out.marked(2, &before_text(line), 22, &shortened(&line.text));
+    let mut story = rehearsal.story.iter().peekable();
+    while let Some(line) = story.next() {
+        let mut times = 1;
+        while story.next_if(|next| next.actor == line.actor && next.text == line.text).is_some() {
+            times += 1;
+        }
+        let again = if times > 1 { format!(" ({times} times)") } else { String::new() };
+        out.marked(2, &before_text(line), 22, &format!("{}{again}", shortened(&line.text)));
     }
     for attempt in rehearsal.attempts.iter().filter(|attempt| attempt.report.is_some()) {
         ended(out, attempt);
@@ -294,31 +300,15 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
         2,
         &format!("{} · {} on {node}: {what}", notebook.person, notebook.selection),
     );
-    let screen = match notebook.spawner {
-        _ if notebook.since_before_upgrade => "screen then",
-        Spawner::Vendor | Spawner::Scantling => "screen",
-    };
-    let said: Vec<String> =
-        notebook.claims.iter().map(|claim| format!("{} {}", claim.name, claim.screen)).collect();
-    if !said.is_empty() {
-        pair(out, screen, &said.join(", "));
-        let mut runs: Vec<String> = notebook
-            .claims
-            .iter()
-            .map(|claim| format!("{} {}", claim.name, claim.runs.as_deref().unwrap_or("absent")))
-            .collect();
-        for advisory in &notebook.advisories {
-            match notebook.claims.iter().position(|claim| claim.name.eq_ignore_ascii_case(&advisory.package))
-            {
-                Some(index) => {
-                    if let Some(text) = runs.get_mut(index) {
-                        text.push_str(&format!(" ({})", advisory.note));
-                    }
-                }
-                None => runs.push(format!("{} {} ({})", advisory.package, advisory.version, advisory.note)),
-            }
-        }
-        pair(out, "pod runs", &runs.join(", "));
+    let all_hold = notebook.claims.iter().all(|claim| claim.holds);
+    if !notebook.claims.is_empty() && !all_hold {
+        let said: Vec<String> =
+            notebook.claims.iter().map(|claim| format!("{} {}", claim.name, claim.screen)).collect();
+        pair(out, "screen", &said.join(", "));
+    }
+    if !notebook.claims.is_empty() {
+        // The screen's words are enough where they are true.
+        pair(out, if all_hold { "screen, pod" } else { "pod runs" }, &running(notebook).join(", "));
     }
     let short =
         |digest: &Option<scantling_image::Digest>| digest.as_ref().map_or("none".to_owned(), |it| it.short());
@@ -329,6 +319,27 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
     if let Some(trouble) = &notebook.trouble {
         pair(out, "trouble", trouble);
     }
+}
+
+/// What the pod holds for each name on the screen, with what advisories say of it.
+fn running(notebook: &NotebookSeen) -> Vec<String> {
+    let mut runs: Vec<String> = notebook
+        .claims
+        .iter()
+        .map(|claim| format!("{} {}", claim.name, claim.runs.as_deref().unwrap_or("absent")))
+        .collect();
+    for advisory in &notebook.advisories {
+        let claimed = notebook.claims.iter().position(|it| it.name.eq_ignore_ascii_case(&advisory.package));
+        match claimed.and_then(|index| runs.get_mut(index)) {
+            Some(text) => {
+                text.push_str(" (");
+                text.push_str(&advisory.note);
+                text.push(')');
+            }
+            None => runs.push(format!("{} {} ({})", advisory.package, advisory.version, advisory.note)),
+        }
+    }
+    runs
 }
 
 fn one_model(out: &mut Page, model: &ModelSeen) {

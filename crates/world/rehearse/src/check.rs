@@ -327,14 +327,19 @@ fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
 }
 
 fn people(evidence: &Evidence<'_>) -> Checked {
-    let mut broken = Vec::new();
-    for notebook in evidence.notebooks.iter().filter(|notebook| !notebook.outcome.is_fine()) {
-        let what = match notebook.outcome {
-            NotebookOutcome::Stale => "runs another image than the screen promised",
-            NotebookOutcome::KeptUnmarked => "is outdated, and nothing tells so",
-            _ => "does not run",
-        };
-        broken.push(format!("{}'s {} {what}", notebook.person, notebook.selection));
+    let (mut broken, mut at_risk) = (Vec::new(), Vec::new());
+    for notebook in evidence.notebooks {
+        let whose = format!("{}'s {}", notebook.person, notebook.selection);
+        match notebook.outcome {
+            NotebookOutcome::AsPromised | NotebookOutcome::KeptAndMarked => {}
+            NotebookOutcome::KeptUnmarked => {
+                at_risk.push(format!("{whose} is outdated, and nothing tells so"))
+            }
+            NotebookOutcome::Stale => {
+                broken.push(format!("{whose} runs another image than the screen promised"))
+            }
+            NotebookOutcome::NotRunning => broken.push(format!("{whose} does not run")),
+        }
     }
     for model in evidence.models.iter().filter(|model| !model.serves) {
         broken.push(format!(
@@ -345,7 +350,7 @@ fn people(evidence: &Evidence<'_>) -> Checked {
         ));
     }
     let summary = format!("{} notebooks, {} models", evidence.notebooks.len(), evidence.models.len());
-    Checked::new(Promise::People, summary, broken, Vec::new())
+    Checked::new(Promise::People, summary, broken, at_risk)
 }
 
 /// The generated values that a release declares.

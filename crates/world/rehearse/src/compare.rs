@@ -108,6 +108,8 @@ pub fn compare(
                 differences(&a, &b, &mut Vec::new(), &mut found);
                 for (path, a, b) in found {
                     let (owner, excused) = owner(key, Some(&path));
+                    // Nobody owns what is not there: a field that a fresh install has is the platform's.
+                    let excused = excused && a.is_some();
                     comparison.differences.push(Difference {
                         object: object.clone(),
                         field: Some(field(&path)),
