@@ -1,4 +1,5 @@
-//! Holds the end of a rehearsal against the six promises. The checkers read the sandbox itself, not what a run says of it.
+//! Holds the end of a rehearsal against the six promises. The checkers read the sandbox itself, not what a run says of it;
+//! only the outcomes, which are a run's to tell, come from its report.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,7 +10,7 @@ use scantling_api::ObjectKey;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Kinds that controllers keep for themselves, or that are about one moment.
+/// Kinds that controllers keep for themselves or write into (service accounts), or that are about one moment.
 const PASSING_KINDS: [&str; 12] = [
     "Event",
     "Lease",

@@ -1,4 +1,4 @@
-//! Scantling's controllers, as the operator runs them: the reconcilers on the driver, with what is known of images.
+//! Scantling's controllers: the reconcilers on the driver, with what is known of images.
 
 use std::collections::BTreeSet;
 

@@ -645,7 +645,7 @@ fn compare_with(stage: &Stage<'_>, objects: &Objects, fresh: &Objects, played: &
     })
 }
 
-/// The person to whom the chain of owners of an object leads.
+/// The person who made the object that controls this one.
 fn controller_owner(objects: &Objects, stage: &Stage<'_>, key: &ObjectKey) -> Option<String> {
     let object = objects.get(key)?;
     let owner = scantling_api::object::controller(object)?;
