@@ -240,9 +240,9 @@ fn child(a: Option<&Value>, b: Option<&Value>, path: &mut Vec<Segment>, found: &
                 path.push(Segment::Key(key.clone()));
                 let value = Some(value);
                 if a.is_some() {
-                    child(value, None, path, found)
+                    child(value, None, path, found);
                 } else {
-                    child(None, value, path, found)
+                    child(None, value, path, found);
                 }
                 path.pop();
             }
