@@ -346,3 +346,44 @@ async fn the_same_seed_gives_the_same_events() {
     };
     assert_eq!(run().await, run().await);
 }
+
+/// Creates a `ConfigMap` as a person does, before Scantling has ever been there.
+fn created_by_hand(sandbox: &Sandbox, name: &str, data: &Value) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}});
+    sandbox.act(
+        Method::POST,
+        "/api/v1/namespaces?fieldManager=kubectl-create",
+        "application/json",
+        &namespace,
+    );
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
+    let path = "/api/v1/namespaces/platform/configmaps?fieldManager=kubectl-create";
+    let (status, answer) = sandbox.act(Method::POST, path, "application/json", &map);
+    assert_eq!(status, 201, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_a_person_created_is_not_overwritten_by_adoption() {
+    let sandbox = sandbox();
+    created_by_hand(&sandbox, "runtimes", &json!({"default-config": "old", "team": "ours"}));
+    sandbox.take_writes();
+    // Neither without knowing what was installed, nor when that did not have this value.
+    for installed in [None, Some(one())] {
+        let options = Options { installed, ..Options::default() };
+        let (ended, _) = sandbox.upgrade(&two(), &options, 1).await.unwrap();
+        let Err(RunError::Refused { why, report }) = ended else { panic!("{ended:?}") };
+        assert!(why.contains("ConfigMap platform/runtimes") && why.contains("kubectl-create"), "{why}");
+        assert_eq!(report.findings[0].place.field.as_deref(), Some(".data.default-config"));
+        assert!(sandbox.take_writes().is_empty());
+    }
+    sandbox.act(
+        Method::PATCH,
+        "/api/v1/namespaces/platform/configmaps/runtimes?fieldManager=kubectl-edit",
+        "application/merge-patch+json",
+        &json!({"data": {"default-config": "two"}}),
+    );
+    let report = done(&sandbox, &two()).await;
+    assert_eq!(outcomes(&report)["ConfigMap platform/runtimes"], Outcome::Adopted);
+    let data = sandbox.object(&key("ConfigMap", "runtimes")).unwrap()["data"].clone();
+    assert_eq!(data, json!({"default-config": "two", "team": "ours"}));
+}
