@@ -119,6 +119,11 @@ pub(crate) fn is_ours(owner: &Owner) -> bool {
     owner.manager == MANAGER && owner.operation == Operation::Apply && owner.subresource.is_none()
 }
 
+/// Whether we have applied an object: its `managedFields` say so.
+pub fn is_applied(object: &Value) -> bool {
+    field_owners(object).iter().any(is_ours)
+}
+
 fn owned(owners: &[Owner], which: impl Fn(&Owner) -> bool) -> FieldSet {
     owners.iter().filter(|o| which(o)).fold(FieldSet::new(), |all, o| all.union(&o.fields))
 }
