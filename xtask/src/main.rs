@@ -4,6 +4,8 @@
 
 mod api;
 mod docs;
+mod fuzz;
+mod record;
 mod test;
 mod tidy;
 mod tools;
@@ -24,8 +26,12 @@ struct Arguments {
 enum Task {
     /// Write the facts about Kubernetes' API from the Go modules of a Kubernetes release (needs `go`).
     Api(api::Arguments),
+    /// Write a real API server's answers to the requests that the sandbox is held against (needs `curl`).
+    Record(record::Arguments),
     /// Write the reference pages under docs/reference from the program and its code.
     Docs(docs::Arguments),
+    /// Look for bytes that make a target of `fuzz/` fail (needs a C++ compiler).
+    Fuzz(fuzz::Arguments),
     /// Run everything that must hold before a change lands.
     Test(test::Arguments),
     /// Check the rules about the tree: which crate may use which, where time, chance and files come from.
@@ -35,7 +41,9 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Api(arguments) => api::run(&arguments, &root()),
+        Task::Record(arguments) => record::run(&arguments, &root()),
         Task::Docs(arguments) => docs::run(&arguments, &root()),
+        Task::Fuzz(arguments) => fuzz::run(&arguments, &root()),
         Task::Test(arguments) => test::run(&arguments, &root()),
         Task::Tidy => tidy::run(&root()),
     }

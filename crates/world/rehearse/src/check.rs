@@ -1,15 +1,17 @@
-//! Holds the end of a rehearsal against the six promises. The checkers read the sandbox itself, not what a run says of it.
+//! Holds the end of a rehearsal against the six promises. The checkers read the sandbox itself, not what a run says of it;
+//! only the outcomes, which are a run's to tell, come from its report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::{ObjectKey, object};
 use scantling_endpoint::{Keyring, Mirrors};
-use scantling_image::{Digest, Reference};
+use scantling_image::{Digest, Platform, Reference};
+use scantling_plan::Outcome;
 use scantling_registry_server::RegistryServer;
 use scantling_release::{LiveWhen, Reach};
 use serde_json::Value;
 
-use crate::cluster_view::{self, UPDATE_PENDING};
+use crate::cluster_view::{self, Trouble, UPDATE_PENDING};
 use crate::compare::{Comparison, Generated, Objects};
 use crate::images;
 use crate::people::{ModelSeen, NotebookOutcome, NotebookSeen};
@@ -32,6 +34,8 @@ pub(crate) struct Evidence<'a> {
     pub registry: &'a RegistryServer,
     /// The cluster's mirrors.
     pub mirrors: &'a Mirrors,
+    /// What its nodes run.
+    pub platforms: &'a BTreeSet<Platform>,
     /// Objects that people made, and who.
     pub people: &'a BTreeMap<ObjectKey, String>,
     /// Notebooks at the end.
@@ -41,7 +45,11 @@ pub(crate) struct Evidence<'a> {
     /// The upgraded cluster held against a fresh one; absent for a fresh install.
     pub comparison: Option<&'a Comparison>,
     /// How each object ended, as the one who upgraded says; empty for a script that says nothing of the kind.
-    pub told: &'a BTreeMap<ObjectKey, String>,
+    pub told: &'a BTreeMap<ObjectKey, Outcome>,
+    /// Why a fresh install of the same release did not come to its end, if it did not.
+    pub fresh_failure: Option<&'a str>,
+    /// A fresh install of the same release, for what a node would start there.
+    pub fresh: Option<&'a Objects>,
     /// Why the upgrade did not come to its end, if it did not.
     pub failure: Option<&'a str>,
 }
@@ -85,9 +93,7 @@ fn pullable(evidence: &Evidence<'_>) -> Checked {
     }
     for pod in pods(evidence.objects) {
         let view = cluster_view::pod(pod);
-        if let Some(trouble) =
-            view.trouble.filter(|it| it.starts_with("ImagePull") || it.starts_with("ErrImage"))
-        {
+        if let Some(trouble) = view.trouble.filter(Trouble::is_about_the_image) {
             broken.push(format!("pod {} can't start: {trouble}", view.name));
         }
     }
@@ -124,7 +130,16 @@ fn why_not_pullable(evidence: &Evidence<'_>, reference: &Reference) -> Option<St
             continue;
         };
         match images::read(evidence.registry, &attempt.host, &attempt.repository, &digest) {
-            Some(held) if held.missing.is_empty() => return None,
+            Some(held) if held.missing.is_empty() => {
+                let lacking = evidence
+                    .platforms
+                    .iter()
+                    .find(|wanted| !held.platforms.iter().any(|platform| platform.matches(wanted)));
+                match lacking {
+                    None => return None,
+                    Some(wanted) => answers.push(format!("{} has it, but not for {wanted}", attempt.host)),
+                }
+            }
             Some(held) => answers.push(format!("{} lacks {}", attempt.host, held.missing.join(", "))),
             None => answers.push(format!("{} does not have {}", attempt.host, digest.short())),
         }
@@ -155,10 +170,25 @@ fn pinned(evidence: &Evidence<'_>) -> Checked {
             broken.push(format!("pod {} names {written}, a tag; it runs {running}", view.name));
         }
     }
+    for (key, workload) in evidence.objects.iter().filter(|(key, _)| !is_system(key)) {
+        let Some(template) = object::gvk(workload).ok().and_then(|gvk| object::pod_spec_pointer(&gvk)) else {
+            continue;
+        };
+        if key.kind == "Pod" || key.kind == "ReplicaSet" {
+            continue;
+        }
+        for container in object::pod_containers(workload.pointer(template).unwrap_or(&Value::Null)) {
+            count += 1;
+            let Some(written) = container.image() else { continue };
+            if !Reference::parse(written).is_ok_and(|reference| reference.is_pinned()) {
+                broken.push(format!("{key} names {written}, a tag"));
+            }
+        }
+    }
     let mut summary = format!("{count} containers");
     if marked > 0 {
-        summary
-            .push_str(&format!(", {marked} of a notebook from before, marked until its owner restarts it"));
+        summary =
+            format!("{summary}, {marked} of a notebook from before, marked until its owner restarts it");
     }
     Checked::new(Promise::Pinned, summary, broken, Vec::new())
 }
@@ -166,21 +196,28 @@ fn pinned(evidence: &Evidence<'_>) -> Checked {
 fn converged(evidence: &Evidence<'_>) -> Checked {
     let mut broken: Vec<String> =
         evidence.failure.iter().map(|why| format!("the upgrade did not end: {why}")).collect();
+    broken.extend(evidence.fresh_failure.iter().map(|why| format!("a fresh install does not end: {why}")));
+    let namespace = evidence.release.release.namespace.as_deref().unwrap_or_default();
     for notebook in evidence.notebooks.iter().filter(|notebook| notebook.outcome == NotebookOutcome::Stale) {
+        let fresh = evidence.fresh.unwrap_or(evidence.objects);
+        let there = cluster_view::wanted(fresh, namespace, &notebook.selection);
+        if there == notebook.running {
+            continue;
+        }
         let short = |digest: &Option<Digest>| digest.as_ref().map_or("nothing".to_owned(), Digest::short);
         broken.push(format!(
             "{} starts {} for {}; after a fresh install it starts {}",
             notebook.node.as_deref().unwrap_or("a node"),
             short(&notebook.running),
             notebook.selection,
-            short(&notebook.wanted),
+            short(&there),
         ));
     }
     let Some(comparison) = evidence.comparison else {
         return Checked::new(Promise::Converged, "a fresh install".to_owned(), broken, Vec::new());
     };
-    let users = comparison.differences.iter().filter(|difference| difference.users).count();
-    for difference in comparison.differences.iter().filter(|difference| !difference.users) {
+    let excused = comparison.differences.iter().filter(|difference| difference.excused).count();
+    for difference in comparison.differences.iter().filter(|difference| !difference.excused) {
         let absent = || "absent".to_owned();
         broken.push(format!(
             "{}{}: upgraded {}, fresh {} (owner: {})",
@@ -191,17 +228,14 @@ fn converged(evidence: &Evidence<'_>) -> Checked {
             difference.owner,
         ));
     }
-    let summary = match users {
-        0 => {
-            format!("{} objects compared with a fresh install, no difference of a user's", comparison.objects)
-        }
+    let compared = comparison.objects;
+    let summary = match excused {
+        0 => format!("{compared} objects compared with a fresh install, no difference"),
         1 => format!(
-            "{} objects compared with a fresh install, 1 difference is a user's own",
-            comparison.objects
+            "{compared} objects compared with a fresh install, 1 difference that isn't the platform's"
         ),
         n => format!(
-            "{} objects compared with a fresh install, {n} differences are users' own",
-            comparison.objects
+            "{compared} objects compared with a fresh install, {n} differences that aren't the platform's"
         ),
     };
     Checked::new(Promise::Converged, summary, broken, Vec::new())
@@ -227,7 +261,7 @@ fn truthful(evidence: &Evidence<'_>) -> Checked {
     }
     Checked::new(
         Promise::Truthful,
-        format!("{count} claims held against the bytes of what runs"),
+        format!("{count} claims compared with the bytes of what runs"),
         broken,
         Vec::new(),
     )
@@ -247,9 +281,12 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
             Some(after) => {
                 for part in ["data", "spec", "stringData"] {
                     let Some(wanted) = before.get(part) else { continue };
-                    if let Some(field) =
-                        missing(wanted, after.get(part).unwrap_or(&Value::Null), format!(".{part}"))
-                    {
+                    if let Some(field) = missing(
+                        wanted,
+                        after.get(part).unwrap_or(&Value::Null),
+                        format!(".{part}"),
+                        &|_, _| false,
+                    ) {
                         broken.push(format!("{key}, made by {person}: {field} is not as it was"));
                     }
                 }
@@ -259,8 +296,9 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
     for notebook in evidence.notebooks.iter().filter(|notebook| notebook.since_before_upgrade) {
         let state = |objects: &Objects| {
             let pod = pods(objects).find(|pod| cluster_view::pod(pod).name == notebook.pod)?;
-            let restarts = pod.pointer("/status/containerStatuses/0/restartCount").and_then(Value::as_u64);
-            Some((object::uid(pod).to_owned(), restarts))
+            let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+            let restarts = statuses.into_iter().flatten().filter_map(|it| it.get("restartCount")?.as_u64());
+            Some((object::uid(pod).to_owned(), restarts.sum::<u64>()))
         };
         pods_kept += 1;
         if state(evidence.before) != state(evidence.objects) {
@@ -273,13 +311,11 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
             objects.get(&generated.key)?.get("data")?.get(&generated.data_key)?.as_str().map(str::to_owned)
         };
         secrets += 1;
-        if let Some(before) = value(evidence.before) {
-            if value(evidence.objects) != Some(before) {
-                broken.push(format!(
-                    "{} {}: the generated value was replaced",
-                    generated.key, generated.data_key
-                ));
-            }
+        if let Some(before) = value(evidence.before)
+            && value(evidence.objects) != Some(before)
+        {
+            broken
+                .push(format!("{} {}: the generated value was replaced", generated.key, generated.data_key));
         }
     }
     broken.extend(disagreeing_secrets(evidence));
@@ -291,27 +327,26 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
 
 fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
     let mut broken = Vec::new();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
     let release = &evidence.release.release;
     let generated: BTreeSet<Generated> = generated_values(evidence.release).collect();
     for declared in &release.objects {
         let told = evidence.told.get(&declared.key);
         if let Some(outcome) = told {
-            *counts.entry(outcome).or_default() += 1;
+            *counts.entry(*outcome).or_default() += 1;
         }
         let wrong = match evidence.objects.get(&declared.key) {
             None => Some("is not there".to_owned()),
-            Some(live) => not_as_declared(&declared.key, &declared.value, live, &generated)
+            Some(live) => not_as_declared(evidence, &declared.key, &declared.value, live, &generated)
                 .map(|field| format!("{field} is not as the release declares it")),
         };
-        let excused =
-            told.is_some_and(|outcome| matches!(outcome.as_str(), "kept by user" | "conflict" | "failed"));
+        let excused = matches!(told, Some(Outcome::KeptByUser | Outcome::Conflict | Outcome::Failed));
         match wrong {
             Some(what) if !excused && evidence.failure.is_none() => {
                 broken.push(format!("{} {what}, and nothing said so", declared.key));
             }
             _ if !evidence.told.is_empty() && told.is_none() => {
-                broken.push(format!("{} has no outcome", declared.key))
+                broken.push(format!("{} has no outcome", declared.key));
             }
             _ => {}
         }
@@ -327,14 +362,20 @@ fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
 }
 
 fn people(evidence: &Evidence<'_>) -> Checked {
-    let mut broken = Vec::new();
-    for notebook in evidence.notebooks.iter().filter(|notebook| !notebook.outcome.is_fine()) {
-        let what = match notebook.outcome {
-            NotebookOutcome::Stale => "runs another image than the screen promised",
-            NotebookOutcome::KeptUnmarked => "is outdated, and nothing tells so",
-            _ => "does not run",
-        };
-        broken.push(format!("{}'s {} {what}", notebook.person, notebook.selection));
+    let (mut broken, mut at_risk) = (Vec::new(), Vec::new());
+    for notebook in evidence.notebooks {
+        let whose = format!("{}'s {}", notebook.person, notebook.selection);
+        match notebook.outcome {
+            NotebookOutcome::AsPromised | NotebookOutcome::KeptAndMarked => {}
+            NotebookOutcome::KeptUnmarked => {
+                at_risk.push(format!("{whose} is outdated, and nothing tells so"));
+            }
+            NotebookOutcome::Stale => {
+                broken.push(format!("{whose} runs another image than the screen promised"));
+            }
+            NotebookOutcome::ClaimFalse => broken.push(format!("{whose} is not what the screen says it is")),
+            NotebookOutcome::NotRunning => broken.push(format!("{whose} does not run")),
+        }
     }
     for model in evidence.models.iter().filter(|model| !model.serves) {
         broken.push(format!(
@@ -345,7 +386,7 @@ fn people(evidence: &Evidence<'_>) -> Checked {
         ));
     }
     let summary = format!("{} notebooks, {} models", evidence.notebooks.len(), evidence.models.len());
-    Checked::new(Promise::People, summary, broken, Vec::new())
+    Checked::new(Promise::People, summary, broken, at_risk)
 }
 
 /// The generated values that a release declares.
@@ -391,6 +432,7 @@ fn disagreeing_secrets(evidence: &Evidence<'_>) -> Vec<String> {
 
 /// The first field of a declared object that the live one does not have as declared.
 fn not_as_declared(
+    evidence: &Evidence<'_>,
     key: &ObjectKey,
     declared: &Value,
     live: &Value,
@@ -410,11 +452,29 @@ fn not_as_declared(
     if let Some(data) = map.get_mut("data").and_then(Value::as_object_mut) {
         data.retain(|name, _| !generated.contains(&Generated { key: key.clone(), data_key: name.clone() }));
     }
-    missing(&declared, live, String::new())
+    missing(&declared, live, String::new(), &|declared, live| is_the_same_image(evidence, declared, live))
 }
 
+/// Whether one text is a reference by tag and the other the same image, by the digest that the tag stands for.
+fn is_the_same_image(evidence: &Evidence<'_>, declared: &Value, live: &Value) -> bool {
+    let reference = |value: &Value| Reference::parse(value.as_str()?).ok();
+    let (Some(declared), Some(live)) = (reference(declared), reference(live)) else { return false };
+    let attempts = scantling_endpoint::attempts(&declared, evidence.mirrors, &Keyring::default());
+    declared.same_repository(&live)
+        && live.digest().is_some_and(|digest| {
+            attempts.iter().any(|attempt| {
+                let selector = attempt.selector.to_string();
+                evidence.registry.resolve(&attempt.host, &attempt.repository, &selector).as_ref()
+                    == Some(digest)
+            })
+        })
+}
+
+/// Whether what is not equal is as good as equal.
+type Equivalent<'e> = dyn Fn(&Value, &Value) -> bool + 'e;
+
 /// The first part of `wanted` that `live` does not have; a live object may have more.
-fn missing(wanted: &Value, live: &Value, path: String) -> Option<String> {
+fn missing(wanted: &Value, live: &Value, path: String, equivalent: &Equivalent<'_>) -> Option<String> {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => wanted.iter().find_map(|(key, value)| {
             let path = if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -423,7 +483,7 @@ fn missing(wanted: &Value, live: &Value, path: String) -> Option<String> {
                 format!("{path}[\"{key}\"]")
             };
             match live.get(key) {
-                Some(live) => missing(value, live, path),
+                Some(live) => missing(value, live, path, equivalent),
                 // What is empty is as good as absent: servers drop it.
                 None if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) => None,
                 None => Some(path),
@@ -433,14 +493,17 @@ fn missing(wanted: &Value, live: &Value, path: String) -> Option<String> {
             if wanted.len() > live.len() {
                 return Some(path);
             }
-            wanted
-                .iter()
-                .zip(live)
-                .enumerate()
-                .find_map(|(index, (value, live))| missing(value, live, format!("{path}[{index}]")))
+            wanted.iter().zip(live).enumerate().find_map(|(index, (value, live))| {
+                missing(value, live, format!("{path}[{index}]"), equivalent)
+            })
         }
-        (wanted, live) => (wanted != live).then_some(path),
+        (wanted, live) => (wanted != live && !equivalent(wanted, live)).then_some(path),
     }
+}
+
+/// Whether an object is the cluster's own.
+fn is_system(key: &ObjectKey) -> bool {
+    key.namespace.as_deref().is_some_and(|name| SYSTEM_NAMESPACES.contains(&name))
 }
 
 fn is_passing(key: &ObjectKey) -> bool {
@@ -451,7 +514,7 @@ fn pods(objects: &Objects) -> impl Iterator<Item = &Value> {
     objects
         .iter()
         .filter(|(key, _)| key.kind == "Pod" && key.group.is_empty())
-        .filter(|(key, _)| !key.namespace.as_deref().is_some_and(|name| SYSTEM_NAMESPACES.contains(&name)))
+        .filter(|(key, _)| !is_system(key))
         .filter(|(_, pod)| !matches!(object::text(pod, "/status/phase"), "Succeeded" | "Failed"))
         .map(|(_, pod)| pod)
 }

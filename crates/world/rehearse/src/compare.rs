@@ -1,7 +1,7 @@
 //! Holds an upgraded cluster against a freshly installed one.
 //!
 //! What differs from one cluster to the next by nature is left out: identities and times in metadata, objects that
-//! controllers make under random names, and the values of generated secrets. Of a status only the contents of image
+//! controllers make under random names, what runs remember of themselves, and the values of generated secrets. Of a status only the contents of image
 //! streams count.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,21 +10,27 @@ use scantling_api::ObjectKey;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Kinds that controllers keep for themselves, or that are about one moment.
-const PASSING_KINDS: [&str; 12] = [
-    "Event",
-    "Lease",
-    "Pod",
-    "ReplicaSet",
-    "ControllerRevision",
-    "Build",
-    "Endpoints",
-    "EndpointSlice",
-    "Node",
-    "ImageStreamImport",
-    "ServiceAccount",
-    "Image",
+/// Kinds that controllers keep for themselves or write into (service accounts), or that are about one moment.
+const PASSING_KINDS: [(&str, &str); 12] = [
+    ("", "Event"),
+    ("events.k8s.io", "Event"),
+    ("coordination.k8s.io", "Lease"),
+    ("", "Pod"),
+    ("apps", "ReplicaSet"),
+    ("apps", "ControllerRevision"),
+    ("build.openshift.io", "Build"),
+    ("", "Endpoints"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("", "Node"),
+    ("image.openshift.io", "ImageStreamImport"),
+    ("image.openshift.io", "Image"),
 ];
+
+/// Service accounts that every namespace gets.
+const PASSING_SERVICE_ACCOUNTS: [&str; 3] = ["default", "builder", "deployer"];
+
+/// Where runs keep their journal and state, which tell how a cluster came to be as it is.
+const RUNS_NAMESPACE: &str = "scantling-system";
 
 /// Metadata that every cluster gives anew.
 const PASSING_METADATA: [&str; 7] = [
@@ -66,10 +72,10 @@ pub struct Difference {
     pub upgraded: Option<String>,
     /// What a fresh one has.
     pub fresh: Option<String>,
-    /// Whose it is: a person, or a field manager.
+    /// Whose it is: a person, the vendor's installer, or a field manager.
     pub owner: String,
-    /// Whether that is a person, whose it is to differ.
-    pub users: bool,
+    /// Whether it may differ: it is none of the platform's.
+    pub excused: bool,
 }
 
 /// One side of a comparison: objects as an API server has them.
@@ -84,18 +90,21 @@ pub struct Generated {
     pub data_key: String,
 }
 
-/// Compares two clusters. `owner` says whose a difference is and whether that is a person.
+/// Compares two clusters. `owner` says whose a difference is and whether it may differ.
 pub fn compare(
     upgraded: &Objects,
     fresh: &Objects,
     generated: &BTreeSet<Generated>,
-    owner: impl Fn(&ObjectKey, Option<&[Segment]>) -> (String, bool),
+    owner: impl Fn(&ObjectKey, Option<&[Segment]>, Sides) -> (String, bool),
 ) -> Comparison {
-    let keys: BTreeSet<&ObjectKey> = upgraded
-        .keys()
-        .chain(fresh.keys())
-        .filter(|key| !PASSING_KINDS.contains(&key.kind.as_str()))
-        .collect();
+    let is_compared = |key: &&ObjectKey| {
+        let passing_account =
+            key.kind == "ServiceAccount" && PASSING_SERVICE_ACCOUNTS.contains(&key.name.as_str());
+        !PASSING_KINDS.contains(&(key.group.as_str(), key.kind.as_str()))
+            && !passing_account
+            && key.namespace.as_deref() != Some(RUNS_NAMESPACE)
+    };
+    let keys: BTreeSet<&ObjectKey> = upgraded.keys().chain(fresh.keys()).filter(is_compared).collect();
     let mut comparison = Comparison { objects: keys.len(), differences: Vec::new() };
     for key in keys {
         let object = key.to_string();
@@ -105,32 +114,43 @@ pub fn compare(
                 let mut found = Vec::new();
                 differences(&a, &b, &mut Vec::new(), &mut found);
                 for (path, a, b) in found {
-                    let (owner, users) = owner(key, Some(&path));
+                    let sides = Sides { upgraded: a.is_some(), fresh: b.is_some() };
+                    let (owner, excused) = owner(key, Some(&path), sides);
                     comparison.differences.push(Difference {
                         object: object.clone(),
                         field: Some(field(&path)),
                         upgraded: a.map(|value| shown(key, &value)),
                         fresh: b.map(|value| shown(key, &value)),
                         owner,
-                        users,
+                        excused,
                     });
                 }
             }
             (a, _) => {
                 let there = Some("present".to_owned());
-                let (owner, users) = owner(key, None);
+                let sides = Sides { upgraded: a.is_some(), fresh: a.is_none() };
+                let (owner, excused) = owner(key, None, sides);
                 comparison.differences.push(Difference {
                     object,
                     field: None,
                     upgraded: a.and(there.clone()),
                     fresh: if a.is_some() { None } else { there },
                     owner,
-                    users,
+                    excused,
                 });
             }
         }
     }
     comparison
+}
+
+/// On which side something that differs is present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sides {
+    /// In the upgraded cluster.
+    pub upgraded: bool,
+    /// In the fresh one.
+    pub fresh: bool,
 }
 
 /// A step of the way to a field.
@@ -236,13 +256,15 @@ fn child(a: Option<&Value>, b: Option<&Value>, path: &mut Vec<Segment>, found: &
                 path.push(Segment::Key(key.clone()));
                 let value = Some(value);
                 if a.is_some() {
-                    child(value, None, path, found)
+                    child(value, None, path, found);
                 } else {
-                    child(None, value, path, found)
+                    child(None, value, path, found);
                 }
                 path.pop();
             }
         }
+        // What is null is as good as absent.
+        (Some(Value::Null), None) | (None, Some(Value::Null)) => {}
         (a, b) => found.push((path.clone(), a.cloned(), b.cloned())),
     }
 }
@@ -305,7 +327,7 @@ mod tests {
         b["metadata"]["uid"] = json!("other");
         b["metadata"]["resourceVersion"] = json!("7");
         let comparison =
-            compare(&cluster(&[a]), &cluster(&[b]), &BTreeSet::new(), |_, _| (String::new(), false));
+            compare(&cluster(&[a]), &cluster(&[b]), &BTreeSet::new(), |_, _, _| (String::new(), false));
         assert_eq!((comparison.objects, comparison.differences.len()), (1, 0));
     }
 
@@ -313,8 +335,9 @@ mod tests {
     fn each_difference_has_its_field_and_owner() {
         let a = cluster(&[map("a", &json!({"x": "1", "team-notes": "hello"})), map("only", &json!({}))]);
         let b = cluster(&[map("a", &json!({"x": "2"}))]);
-        let comparison =
-            compare(&a, &b, &BTreeSet::new(), |key, path| (format!("{}{}", key.name, path.is_some()), true));
+        let comparison = compare(&a, &b, &BTreeSet::new(), |key, path, _| {
+            (format!("{}{}", key.name, path.is_some()), true)
+        });
         let found: Vec<_> = comparison
             .differences
             .iter()
@@ -344,7 +367,7 @@ mod tests {
             &cluster(&[secret("YQ==", "YQ==")]),
             &cluster(&[secret("Yg==", "Yg==")]),
             &generated,
-            |_, _| (String::new(), false),
+            |_, _, _| (String::new(), false),
         );
         let found: Vec<_> =
             comparison.differences.iter().map(|d| (d.field.as_deref(), d.upgraded.as_deref())).collect();

@@ -60,17 +60,12 @@ pub enum NotebookOutcome {
     KeptAndMarked,
     /// It was open through the upgrade, untouched; nothing tells its person.
     KeptUnmarked,
-    /// It runs something else than the screen says.
+    /// It runs another image than the one that was chosen.
     Stale,
+    /// It runs the image that was chosen, and that holds something else than the screen says.
+    ClaimFalse,
     /// It does not run.
     NotRunning,
-}
-
-impl NotebookOutcome {
-    /// Whether its person can be content.
-    pub fn is_fine(self) -> bool {
-        matches!(self, Self::AsPromised | Self::KeptAndMarked)
-    }
 }
 
 /// A version on the screen, and the one in the image that runs.

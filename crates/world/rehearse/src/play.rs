@@ -8,195 +8,26 @@ use std::time::Duration;
 use scantling_api::ObjectKey;
 use scantling_cluster::{Clock, Cluster};
 use scantling_endpoint::Keyring;
-use scantling_finding::Finding;
-use scantling_merge::owner_of;
+use scantling_plan::Outcome;
 use scantling_registry::RegistryClient;
-use scantling_release::{Against, Change, check};
+use scantling_release::{Against, check};
 use scantling_run::{Entropy, Environment, Options as RunOptions, RunError, RunReport};
 use scantling_sandbox::World;
-use serde::Serialize;
 
 use crate::bridge::{Gate, Kill};
 use crate::check::{self, Evidence};
-use crate::compare::{self, Comparison, Objects, Segment};
+use crate::compare::Objects;
 use crate::controllers::Controllers;
 use crate::images::BuiltImages;
-use crate::people::{ModelSeen, NotebookSeen};
-use crate::promises::{Checked, Promise, Verdict};
-use crate::record::{Actor, Line, Recorder, clock};
-use crate::scenario::{Before, Event, Scenario, ScenarioError, ScenarioRelease, Step, Variant};
+use crate::record::{Actor, Line, Recorder};
+use crate::rehearsal::{Attempt, Options, Rehearsal, RehearseError, ReleaseSeen, VariantSeen, Way};
+use crate::scenario::{Before, Event, Installer, Scenario, ScenarioRelease, Step, Variant};
 use crate::stage::Stage;
 use crate::vendor::Variables;
+use crate::whose::compare_with;
 
 /// What is left when everybody is done comes to rest within this time.
-const SETTLE: Duration = Duration::from_secs(60);
-
-/// Who upgrades.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Way {
-    /// Scantling.
-    Scantling,
-    /// The vendor's script.
-    AsShipped,
-}
-
-/// How a story is played.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Who upgrades.
-    pub way: Way,
-    /// Whether the cluster has no history: the new release is installed on an empty one.
-    pub fresh: bool,
-    /// A way round the incident, by its name in the scenario.
-    pub variant: Option<String>,
-    /// What all chance comes from.
-    pub seed: u64,
-    /// When Scantling's process is killed, to be started again.
-    pub kill: Option<Kill>,
-}
-
-/// Why a rehearsal could not be played.
-#[derive(Debug, thiserror::Error)]
-pub enum RehearseError {
-    /// The example can't be read.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// The example is impossible.
-    #[error("{0}")]
-    Example(String),
-    /// Somebody in the story can't do what the story says.
-    #[error("at {}, {actor}: {error}", clock(*at))]
-    Story {
-        /// Milliseconds of virtual time.
-        at: u64,
-        /// Who.
-        actor: String,
-        /// Why.
-        error: String,
-    },
-    /// The example has no such variant.
-    #[error("the example has no variant {wanted:?}; it has {}", known.join(", "))]
-    NoSuchVariant {
-        /// What was asked for.
-        wanted: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// A variant is a way round the vendor's upgrade.
-    #[error("a variant works round the vendor's upgrade: give --as-shipped with it")]
-    VariantNeedsShipped,
-    /// The runtime could not be started.
-    #[error("the runtime could not be started: {0}")]
-    Runtime(#[from] std::io::Error),
-}
-
-/// One try of an upgrade.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Attempt {
-    /// Which release, by its name in the scenario.
-    pub name: String,
-    /// Its title.
-    pub release: String,
-    /// How many writes reached the API server.
-    pub writes: u64,
-    /// Why it did not come to its end.
-    pub failure: Option<String>,
-    /// Whether it was refused before anything was written.
-    pub refused: bool,
-    /// How often the process was killed and started again.
-    pub restarts: u32,
-    /// What Scantling says of it; a script says nothing.
-    pub report: Option<RunReport>,
-}
-
-/// What is known of a release before anything happens.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReleaseSeen {
-    /// Its title.
-    pub title: String,
-    /// Its folder in the example.
-    pub folder: String,
-    /// The release before it.
-    pub from: Option<String>,
-    /// Objects that it applies.
-    pub objects: usize,
-    /// References in it, each once.
-    pub references: usize,
-    /// What is built on the cluster.
-    pub builds: usize,
-    /// What changes from the release before.
-    pub changes: Vec<Change>,
-    /// What a check says.
-    pub findings: Vec<Finding>,
-}
-
-/// The outcome of a rehearsal.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Rehearsal {
-    /// The form of this document.
-    pub version: u32,
-    /// What the incident is called.
-    pub title: String,
-    /// What happened.
-    pub about: String,
-    /// Who upgraded.
-    pub way: Way,
-    /// Whether the cluster had no history.
-    pub fresh: bool,
-    /// The way round that was taken.
-    pub variant: Option<VariantSeen>,
-    /// What all chance came from.
-    pub seed: u64,
-    /// The release that was to be installed.
-    pub release: ReleaseSeen,
-    /// The tries to install it.
-    pub attempts: Vec<Attempt>,
-    /// What happened, in order.
-    pub story: Vec<Line>,
-    /// What people have open.
-    pub notebooks: Vec<NotebookSeen>,
-    /// What people deployed.
-    pub models: Vec<ModelSeen>,
-    /// The six promises, and the people.
-    pub promises: Vec<Checked>,
-    /// The upgraded cluster held against a fresh one.
-    pub comparison: Option<Comparison>,
-    /// What decides whether it ended well.
-    pub must_hold: Vec<Promise>,
-    /// Virtual time that passed, in milliseconds.
-    pub duration_ms: u64,
-    /// Events in the sandbox' trace.
-    pub events: usize,
-    /// The trace, a line an event; left out of the document, since it is long.
-    #[serde(skip)]
-    pub trace: Vec<String>,
-    /// Objects of the cluster at the end.
-    #[serde(skip)]
-    pub objects: Objects,
-}
-
-/// A way round that was taken.
-#[derive(Debug, Serialize)]
-pub struct VariantSeen {
-    /// Its name.
-    pub name: String,
-    /// What is done.
-    pub about: String,
-}
-
-impl Rehearsal {
-    /// Whether everything held that has to.
-    pub fn ended_well(&self) -> bool {
-        self.promises
-            .iter()
-            .filter(|checked| self.must_hold.contains(&checked.promise))
-            .all(|checked| checked.verdict != Verdict::Broken)
-    }
-}
+const SETTLE: Duration = Duration::from_mins(1);
 
 /// Called with every line of the story as it happens.
 pub type Progress = Arc<dyn Fn(&Line) + Send + Sync>;
@@ -236,6 +67,7 @@ pub fn cluster_of(scenario: &Scenario, seed: u64, history: bool) -> Result<World
 async fn past(stage: &mut Stage<'_>) -> Result<Option<String>, RehearseError> {
     let scenario = stage.scenario;
     let mut installed = None;
+    let mut controllers: Option<Pin<Box<dyn Future<Output = RehearseError>>>> = None;
     for event in scenario.story.iter().take_while(|event| !matches!(event, Event::Upgrade { .. })) {
         if let Event::Install { release, .. } = event {
             installed = Some(release.clone());
@@ -245,7 +77,19 @@ async fn past(stage: &mut Stage<'_>) -> Result<Option<String>, RehearseError> {
                 "the story does something before anything is installed".to_owned(),
             ));
         };
-        act(stage, event, named(scenario, current)?, false).await?;
+        let release = named(scenario, current)?;
+        match &mut controllers {
+            None => act(stage, event, release, false).await?,
+            Some(controllers) => tokio::select! {
+                biased;
+                result = act(stage, event, release, false) => result?,
+                error = controllers => return Err(error),
+            },
+        }
+        if matches!(event, Event::Install { by: Installer::Scantling, .. }) {
+            controllers =
+                connected(stage, release).map(|it| Box::pin(run_controllers(Some(it))) as Pin<Box<_>>);
+        }
     }
     Ok(installed)
 }
@@ -259,13 +103,15 @@ async fn play(
     let images = BuiltImages::build(&scenario.images).map_err(RehearseError::Example)?;
     let mut stage = Stage::new(scenario, options, &images, Recorder::new(progress))?;
     let sandbox = stage.sandbox.clone();
-    let played = sandbox.pace(story(&mut stage, variant)).await?;
+    let played = Box::pin(sandbox.pace(story(&mut stage, variant))).await?;
     let duration_ms = stage.recorder.now_ms();
 
     let fresh =
-        if options.fresh { None } else { Some(fresh_objects(scenario, options, &images, &played).await?) };
+        if options.fresh { None } else { Some(install_fresh(scenario, options, &images, &played).await?) };
     let objects = stage.objects();
-    let comparison = fresh.map(|fresh| compare_with(&stage, &objects, &fresh, &played));
+    let kept = kept(&played);
+    let comparison =
+        fresh.as_ref().map(|fresh| compare_with(&stage, &objects, &fresh.objects, &played.release, &kept));
     let (notebooks, models) = stage.seen(&played.release);
     let told = told(&played);
     let failure = played.attempts.last().and_then(|attempt| attempt.failure.clone());
@@ -281,6 +127,9 @@ async fn play(
             models: &models,
             comparison: comparison.as_ref(),
             told: &told,
+            fresh: fresh.as_ref().map(|fresh| &fresh.objects),
+            fresh_failure: fresh.as_ref().and_then(|fresh| fresh.failure.as_deref()),
+            platforms: &scenario.cluster.nodes.iter().map(|node| node.platform.clone()).collect(),
             failure: failure.as_deref(),
         })
     });
@@ -341,32 +190,26 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
     let scenario = stage.scenario;
     let position = scenario.story.iter().position(|event| matches!(event, Event::Upgrade { .. }));
     let (history, rest) = scenario.story.split_at(position.unwrap_or(scenario.story.len()));
-    let Some((Event::Upgrade { release: new }, after)) = rest.split_first() else {
+    let Some((Event::Upgrade { release: new, if_refused }, after)) = rest.split_first() else {
         return Err(RehearseError::Example("the story has no upgrade".to_owned()));
     };
     let mut old = None;
-    if !stage.options.fresh {
-        old = past(stage).await?;
-    } else {
+    if stage.options.fresh {
         // A fresh cluster has no history, but the same people with the same projects.
         for event in history.iter().filter(|event| matches!(event, Event::Project { .. })) {
             act(stage, event, named(scenario, new)?, false).await?;
         }
+    } else {
+        old = past(stage).await?;
     }
     if let Some(variant) = variant.filter(|variant| variant.before == Before::Upgrade) {
         work_round(stage, variant, named(scenario, old.as_deref().unwrap_or(new))?).await?;
     }
     let before = stage.objects();
-    let (attempts, name) = upgrade(stage, old.as_deref(), new).await?;
+    let (attempts, name) = upgrade(stage, old.as_deref(), new, if_refused.as_deref()).await?;
     let release = named(scenario, &name)?;
 
-    let connected = (stage.options.way == Way::Scantling).then(|| Controllers {
-        cluster: cluster(stage, Gate::default()),
-        registry: registry(stage),
-        namespace: release.release.namespace.clone().unwrap_or_default(),
-        clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
-        recorder: stage.recorder.clone(),
-    });
+    let connected = connected(stage, release);
     let mut waiting = variant.filter(|variant| variant.before != Before::Upgrade);
     let rest = async {
         for event in after {
@@ -375,17 +218,15 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
                 Before::Open => matches!(event, Event::Open(_)),
                 Before::Deploy => matches!(event, Event::Deploy(_)),
             });
-            if due {
-                if let Some(variant) = waiting.take() {
-                    work_round(stage, variant, release).await?;
-                }
+            if due && let Some(variant) = waiting.take() {
+                work_round(stage, variant, release).await?;
             }
             act(stage, event, release, true).await?;
         }
         tokio::time::sleep(SETTLE).await;
         Ok::<_, RehearseError>(())
     };
-    let controllers = controllers(connected);
+    let controllers = run_controllers(connected);
     tokio::select! {
         biased;
         result = rest => result?,
@@ -394,8 +235,19 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
     Ok(Played { old, new: new.clone(), release: release.clone(), attempts, before })
 }
 
-/// Scantling's controllers, if Scantling is there. They end only when they can't go on.
-async fn controllers(connected: Option<Controllers>) -> RehearseError {
+/// Scantling's controllers, where Scantling is.
+fn connected(stage: &Stage<'_>, release: &ScenarioRelease) -> Option<Controllers> {
+    (stage.options.way == Way::Scantling).then(|| Controllers {
+        cluster: cluster(stage, Gate::default()),
+        registry: registry(stage),
+        namespace: release.release.namespace.clone().unwrap_or_default(),
+        clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
+        recorder: stage.recorder.clone(),
+    })
+}
+
+/// Runs the controllers, if there are any. They end only when they can't go on.
+async fn run_controllers(connected: Option<Controllers>) -> RehearseError {
     let Some(connected) = connected else { return std::future::pending().await };
     let why = connected.run().await;
     RehearseError::Example(format!("the controllers ended: {why}"))
@@ -408,8 +260,11 @@ async fn act(
     upgraded: bool,
 ) -> Result<(), RehearseError> {
     match event {
-        Event::Install { release: name, .. } => {
-            let attempt = by_script(stage, name, &stage.scenario.shipped.install).await?;
+        Event::Install { release: name, by } => {
+            let attempt = match (by, stage.options.way) {
+                (Installer::Scantling, Way::Scantling) => by_scantling(stage, None, name, None).await?,
+                _ => by_script(stage, name, &stage.scenario.shipped.install).await?,
+            };
             match attempt.failure {
                 None => Ok(()),
                 Some(error) => Err(RehearseError::Story {
@@ -451,6 +306,7 @@ async fn upgrade(
     stage: &mut Stage<'_>,
     old: Option<&str>,
     new: &str,
+    if_refused: Option<&str>,
 ) -> Result<(Vec<Attempt>, String), RehearseError> {
     match stage.options.way {
         Way::AsShipped => {
@@ -459,28 +315,32 @@ async fn upgrade(
             Ok((vec![attempt], new.to_owned()))
         }
         Way::Scantling => {
-            let first = by_scantling(stage, old, new).await?;
-            let refused = first.refused;
+            let kill = stage.options.kill;
+            let first = by_scantling(stage, old, new, kill).await?;
+            let instead = if_refused.filter(|_| first.refused);
             let mut attempts = vec![first];
-            let mut name = new.to_owned();
-            if refused && stage.scenario.release(CORRECTED).is_some() {
-                attempts.push(by_scantling(stage, old, CORRECTED).await?);
-                CORRECTED.clone_into(&mut name);
+            if let Some(instead) = instead {
+                attempts.push(by_scantling(stage, old, instead, kill).await?);
             }
+            let name = instead.unwrap_or(new).to_owned();
             Ok((attempts, name))
         }
     }
 }
-
-/// The release that is taken after the new one was refused.
-const CORRECTED: &str = "corrected";
 
 async fn by_script(stage: &mut Stage<'_>, name: &str, steps: &[Step]) -> Result<Attempt, RehearseError> {
     let release = named(stage.scenario, name)?;
     let title = release.release.title();
     stage.recorder.say(&Actor::Vendor, format!("script for {title} starts"));
     let writes = stage.sandbox.script_writes();
-    let failure = stage.script(release, Actor::Vendor, steps, Variables::new()).await.err();
+    let result = stage.script(release, Actor::Vendor, steps, Variables::new()).await;
+    let failure = match result {
+        Ok(created) => {
+            stage.installed.extend(created);
+            None
+        }
+        Err(error) => Some(error),
+    };
     let writes = stage.sandbox.script_writes().saturating_sub(writes);
     stage.recorder.say(
         &Actor::Vendor,
@@ -504,38 +364,31 @@ async fn by_scantling(
     stage: &mut Stage<'_>,
     old: Option<&str>,
     name: &str,
+    kill: Option<Kill>,
 ) -> Result<Attempt, RehearseError> {
     let release = named(stage.scenario, name)?;
     let old = old.map(|old| named(stage.scenario, old)).transpose()?;
     let mut writes = 0;
     let mut restarts = 0;
-    let mut gate = stage.options.kill.map_or_else(Gate::default, Gate::killing);
+    let mut gate = kill.map_or_else(Gate::default, Gate::killing);
     let outcome = loop {
         let result = tokio::select! {
             biased;
-            result = run(stage, release, old, &gate) => Some(result),
+            result = run(stage, release, old, &gate, restarts) => Some(result),
             () = gate.killed() => None,
         };
         writes += gate.writes();
-        match result {
-            Some(result) => break result,
-            None => {
-                restarts += 1;
-                stage.recorder.say(&Actor::Scantling, format!("killed at write {writes}, and started again"));
-                gate = Gate::default();
-            }
+        if let Some(result) = result {
+            break result;
         }
+        restarts += 1;
+        stage.recorder.say(&Actor::Scantling, format!("killed at write {writes}, and started again"));
+        gate = Gate::default();
     };
     let (failure, refused, report) = match outcome {
         Ok(report) => (None, false, report),
         Err(RunError::Refused { why, report }) => (Some(why), true, *report),
-        Err(error @ RunError::Stopped { .. }) => {
-            let text = error.to_string();
-            let RunError::Stopped { report, .. } = error else {
-                return Err(RehearseError::Example(text));
-            };
-            (Some(text), false, *report)
-        }
+        Err(RunError::Stopped { stage, why, report }) => (Some(format!("{stage}: {why}")), false, *report),
     };
     Ok(Attempt {
         name: name.to_owned(),
@@ -566,12 +419,14 @@ async fn run(
     release: &ScenarioRelease,
     old: Option<&ScenarioRelease>,
     gate: &Gate,
+    restarts: u32,
 ) -> Result<RunReport, RunError> {
     let environment = Environment {
         cluster: cluster(stage, gate.clone()),
         registry: registry(stage),
         clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
-        entropy: Entropy::from_seed(stage.options.seed),
+        // Another process draws other bytes: what it generates anew would be seen.
+        entropy: Entropy::from_seed(stage.options.seed ^ (u64::from(restarts) << 48)),
         vantage: "here".to_owned(),
     };
     let options = RunOptions { installed: old.map(|old| old.release.clone()), ..RunOptions::default() };
@@ -582,13 +437,18 @@ async fn run(
     .await
 }
 
-/// The objects of a cluster on which the same release was installed by the same means, with nothing before.
-async fn fresh_objects(
+/// A cluster on which the same release was installed by the same means, with nothing before.
+struct Fresh {
+    objects: Objects,
+    failure: Option<String>,
+}
+
+async fn install_fresh(
     scenario: &Scenario,
     options: &Options,
     images: &BuiltImages,
     played: &Played,
-) -> Result<Objects, RehearseError> {
+) -> Result<Fresh, RehearseError> {
     let quiet = Recorder::new(Arc::new(|_| ()));
     let options = Options { fresh: true, variant: None, kill: None, ..options.clone() };
     let name = played.attempts.last().map_or(played.new.as_str(), |attempt| attempt.name.as_str());
@@ -596,68 +456,29 @@ async fn fresh_objects(
     let sandbox = stage.sandbox.clone();
     let install: Pin<Box<dyn Future<Output = Result<Attempt, RehearseError>>>> = match options.way {
         Way::AsShipped => Box::pin(by_script(&mut stage, name, &scenario.shipped.upgrade)),
-        Way::Scantling => Box::pin(by_scantling(&mut stage, None, name)),
+        Way::Scantling => Box::pin(by_scantling(&mut stage, None, name, None)),
     };
-    sandbox.pace(install).await?;
+    let failure = sandbox.pace(install).await?.failure;
     // Controllers that the install set off come to rest.
     sandbox.pace(tokio::time::sleep(SETTLE)).await;
-    Ok(stage.objects())
-}
-
-fn compare_with(stage: &Stage<'_>, objects: &Objects, fresh: &Objects, played: &Played) -> Comparison {
-    let generated: BTreeSet<_> = check::generated_values(&played.release).collect();
-    let whose = |key: &ObjectKey| {
-        // What is in somebody's project is theirs; what a notebook needs is its person's.
-        let own = stage.people.get(key).cloned();
-        own.or_else(|| {
-            let namespace = key.namespace.as_ref()?;
-            let project = ObjectKey::cluster("", "Namespace", namespace.clone());
-            stage.people.get(&project).cloned()
-        })
-        .or_else(|| controller_owner(objects, stage, key))
-    };
-    compare::compare(objects, fresh, &generated, |key, path| match (path, whose(key)) {
-        (None, Some(person)) => (person, true),
-        (None, None) => ("nobody".to_owned(), false),
-        (Some(path), person) => {
-            let managers = objects.get(key).map(|object| owners(object, path)).unwrap_or_default();
-            let ours = managers.iter().any(|manager| manager.starts_with("scantling"));
-            let managers =
-                if managers.is_empty() { "no field manager".to_owned() } else { managers.join(", ") };
-            match person {
-                Some(person) if !ours => (format!("{person} ({managers})"), true),
-                _ => (managers, false),
-            }
-        }
-    })
-}
-
-/// The person to whom the chain of owners of an object leads.
-fn controller_owner(objects: &Objects, stage: &Stage<'_>, key: &ObjectKey) -> Option<String> {
-    let object = objects.get(key)?;
-    let owner = scantling_api::object::controller(object)?;
-    let next = ObjectKey {
-        group: owner.gvk.group.clone(),
-        kind: owner.gvk.kind.clone(),
-        namespace: key.namespace.clone(),
-        name: owner.name,
-    };
-    stage.people.get(&next).cloned()
-}
-
-/// The managers of a field.
-fn owners(object: &serde_json::Value, path: &[Segment]) -> Vec<String> {
-    compare::field(path).parse().map(|path| owner_of(object, &path)).unwrap_or_default()
+    Ok(Fresh { objects: stage.objects(), failure })
 }
 
 /// How each object ended, by what Scantling says.
-fn told(played: &Played) -> BTreeMap<ObjectKey, String> {
-    played
-        .attempts
-        .last()
-        .and_then(|attempt| attempt.report.as_ref())
-        .map(|report| report.outcomes.iter().map(|it| (it.key.clone(), it.outcome.to_string())).collect())
+fn told(played: &Played) -> BTreeMap<ObjectKey, Outcome> {
+    last_report(played)
+        .map(|report| report.outcomes.iter().map(|it| (it.key.clone(), it.outcome)).collect())
         .unwrap_or_default()
+}
+
+/// The fields that Scantling says it left to their users.
+fn kept(played: &Played) -> BTreeSet<(ObjectKey, String)> {
+    let outcomes = last_report(played).into_iter().flat_map(|report| &report.outcomes);
+    outcomes.flat_map(|it| it.kept.iter().map(|field| (it.key.clone(), field.field.clone()))).collect()
+}
+
+fn last_report(played: &Played) -> Option<&RunReport> {
+    played.attempts.last()?.report.as_ref()
 }
 
 fn release_seen(scenario: &Scenario, played: &Played) -> ReleaseSeen {

@@ -1,13 +1,13 @@
 //! One cluster on which a story is played: the sandbox, the clients that reach it, and what was seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
 use scantling_contents::Claim;
 use scantling_endpoint::Mirrors;
-use scantling_image::{Digest, Reference, Sameness};
+use scantling_image::{Digest, Sameness};
 use scantling_sandbox::{BuildRecipe, Flavour, NodeConfig, World, WorldConfig};
 use serde_json::{Value, json};
 
@@ -17,19 +17,16 @@ use crate::compare::Objects;
 use crate::images::{BuiltImages, Library};
 use crate::kubectl::Kubectl;
 use crate::people::{AdvisorySeen, ClaimSeen, ModelSeen, NotebookOutcome, NotebookSeen, Spawner};
-use crate::play::{Options, RehearseError};
 use crate::record::{Actor, Recorder};
+use crate::rehearsal::{Options, RehearseError};
 use crate::scenario::{Deploy, FlavourName, Open, Scenario, ScenarioRelease, Step};
 use crate::vendor::{Script, Variables};
 
 /// People wait this long for a notebook or a model before they give up, in virtual time.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// How often they look.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// The namespace in which Scantling's spawner keeps notebooks, where the vendor's does too.
-const NOTEBOOKS: &str = "rhods-notebooks";
 
 /// A cluster with people on it.
 pub(crate) struct Stage<'a> {
@@ -47,6 +44,8 @@ pub(crate) struct Stage<'a> {
     pub mirrors: Mirrors,
     /// Objects that people made, and who.
     pub people: BTreeMap<ObjectKey, String>,
+    /// Objects that the vendor's installer made.
+    pub installed: BTreeSet<ObjectKey>,
     library: Mutex<Library>,
     opened: Vec<Opened>,
     deployed: Vec<Deployed>,
@@ -95,6 +94,7 @@ impl<'a> Stage<'a> {
             recorder,
             mirrors,
             people: BTreeMap::new(),
+            installed: BTreeSet::new(),
             library: Mutex::default(),
             opened: Vec::new(),
             deployed: Vec::new(),
@@ -144,7 +144,7 @@ impl<'a> Stage<'a> {
                 &actor,
                 format!("opens {} on {}", open.image, open.node.as_deref().unwrap_or("any node")),
             );
-            let root = self.open_notebook(open).await.map_err(|error| self.story(&actor, error))?;
+            let root = self.open_notebook(open, release).await.map_err(|error| self.story(&actor, error))?;
             (Spawner::Scantling, offered.claims, root)
         } else {
             let namespace = release.release.namespace.as_deref().unwrap_or_default();
@@ -199,7 +199,13 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    async fn open_notebook(&mut self, open: &Open) -> Result<ObjectKey, String> {
+    async fn open_notebook(&mut self, open: &Open, release: &ScenarioRelease) -> Result<ObjectKey, String> {
+        let namespace = self
+            .scenario
+            .notebooks_namespace
+            .as_deref()
+            .or(release.release.namespace.as_deref())
+            .ok_or("rehearsal.yaml names no notebooksNamespace, and the release no namespace")?;
         let mut spec = json!({"containers": [{"name": open.person}]});
         if let Some(node) = &open.node {
             spec["nodeSelector"] = json!({"kubernetes.io/hostname": node});
@@ -209,13 +215,13 @@ impl<'a> Stage<'a> {
             "kind": "Notebook",
             "metadata": {
                 "name": open.person,
-                "namespace": NOTEBOOKS,
+                "namespace": namespace,
                 "annotations": {"notebooks.opendatahub.io/last-image-selection": open.image},
             },
             "spec": {"template": {"spec": spec}},
         });
         let mut kubectl = Kubectl::new(self.sandbox.clone());
-        let made = kubectl.create(&notebook, NOTEBOOKS).await.map_err(|error| error.to_string())?;
+        let made = kubectl.create(&notebook, namespace).await.map_err(|error| error.to_string())?;
         object::key(&made).map_err(|error| error.to_string())
     }
 
@@ -338,10 +344,7 @@ impl<'a> Stage<'a> {
         let pod = cluster_view::pods_of(objects, &opened.root).into_iter().next();
         let view = pod.map(cluster_view::pod);
         let namespace = release.release.namespace.as_deref().unwrap_or_default();
-        let wanted = match cluster_view::offered(objects, &opened.open.image) {
-            Some(offered) => Reference::parse(&offered.image).ok().and_then(|it| it.digest().cloned()),
-            None => cluster_view::stream_digest(objects, namespace, &opened.open.image),
-        };
+        let wanted = cluster_view::wanted(objects, namespace, &opened.open.image);
         let running = view.as_ref().and_then(|view| view.running.clone());
         let held = running.as_ref().and_then(|digest| self.look_up(digest));
         let as_wanted = match (&wanted, &running) {
@@ -371,14 +374,14 @@ impl<'a> Stage<'a> {
             .collect();
         let update_pending = pod.and_then(|pod| object::annotation(pod, UPDATE_PENDING)).map(str::to_owned);
         let ready = view.as_ref().is_some_and(|view| view.ready);
-        let promised =
-            as_wanted == Some(true) && claims.iter().all(|claim| claim.holds) && !claims.is_empty();
-        let outcome = match (ready, opened.before_upgrade, promised) {
+        let truthful = claims.iter().all(|claim| claim.holds);
+        let outcome = match (ready, opened.before_upgrade, as_wanted == Some(true)) {
             (false, ..) => NotebookOutcome::NotRunning,
-            (true, true, _) if as_wanted == Some(true) => NotebookOutcome::AsPromised,
-            (true, true, _) if update_pending.is_some() => NotebookOutcome::KeptAndMarked,
-            (true, true, _) => NotebookOutcome::KeptUnmarked,
-            (true, false, true) => NotebookOutcome::AsPromised,
+            (true, true, true) => NotebookOutcome::AsPromised,
+            (true, true, false) if update_pending.is_some() => NotebookOutcome::KeptAndMarked,
+            (true, true, false) => NotebookOutcome::KeptUnmarked,
+            (true, false, true) if truthful => NotebookOutcome::AsPromised,
+            (true, false, true) => NotebookOutcome::ClaimFalse,
             (true, false, false) => NotebookOutcome::Stale,
         };
         NotebookSeen {
@@ -397,7 +400,7 @@ impl<'a> Stage<'a> {
             claims,
             advisories,
             update_pending,
-            trouble: view.and_then(|view| view.trouble),
+            trouble: view.and_then(|view| view.trouble).map(|trouble| trouble.to_string()),
             outcome,
         }
     }
@@ -419,7 +422,7 @@ impl<'a> Stage<'a> {
             if serves {
                 return None;
             }
-            let waiting = view.as_ref().and_then(|view| view.trouble.clone());
+            let waiting = view.as_ref().and_then(|view| view.trouble.as_ref()).map(ToString::to_string);
             Some(waiting.unwrap_or_else(|| "its pod is not ready".to_owned()))
         });
         ModelSeen {
@@ -453,7 +456,7 @@ impl<'a> Stage<'a> {
         while waited < PATIENCE {
             if let Some(pod) = self.pod(root) {
                 let view = cluster_view::pod(&pod);
-                let hopeless = view.trouble.is_some_and(|it| it.starts_with("ImagePullBackOff"));
+                let hopeless = view.trouble.is_some_and(|trouble| trouble.is_lasting());
                 if view.ready || hopeless {
                     return;
                 }

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let spinner = spinner();
     let shown = spinner.clone();
     let progress: Progress = Arc::new(move |line| {
-        shown.set_message(terminal::plain(&scantling_report::rehearsal::story_line(line)))
+        shown.set_message(terminal::plain(&scantling_report::rehearsal::story_line(line)));
     });
     let result = rehearse(&scenario, &options, progress);
     spinner.finish_and_clear();
@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
 /// Reads an example.
 pub(crate) fn read(path: &Utf8Path) -> Result<Scenario, Failure> {
     let reading = read_tree(path, &Limits::default())?;
-    Scenario::read(&reading.tree).map_err(|error| failure(error.into(), path))
+    Scenario::read(&reading.tree).map_err(|error| failure(Box::new(error).into(), path))
 }
 
 fn spinner() -> ProgressBar {
@@ -85,18 +85,21 @@ fn spinner() -> ProgressBar {
 }
 
 fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
+    let error = match error {
+        RehearseError::Scenario(error) => *error,
+        error @ (RehearseError::NoSuchVariant { .. } | RehearseError::VariantNeedsShipped) => {
+            return Failure::usage(error.to_string());
+        }
+        error => return Failure::failed(format!("{example}: {error}")),
+    };
     match error {
-        RehearseError::Scenario(ScenarioError::NotAnExample) => Failure::usage(format!("{example}: {error}"))
+        ScenarioError::NotAnExample => Failure::usage(format!("{example}: {error}"))
             .with_hint("name a folder with a rehearsal.yaml, such as examples/stale-notebook-image"),
-        RehearseError::Scenario(ScenarioError::Release { folder, source }) => {
+        ScenarioError::Release { folder, source } => {
             Failure::unreadable(&source.findings, &Texts::new(), terminal::screen())
                 .with_hint(format!("the release is {}", example.join(folder)))
         }
-        RehearseError::Scenario(_) => Failure::usage(format!("{example}/{error}"))
+        error => Failure::usage(format!("{example}/{error}"))
             .with_hint("docs/how-to/write-an-example.md says what an example consists of"),
-        RehearseError::NoSuchVariant { .. } | RehearseError::VariantNeedsShipped => {
-            Failure::usage(error.to_string())
-        }
-        _ => Failure::failed(format!("{example}: {error}")),
     }
 }

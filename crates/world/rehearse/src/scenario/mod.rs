@@ -38,6 +38,8 @@ pub struct Scenario {
     pub cluster: ClusterDescription,
     /// What registries hold and builds make.
     pub images: Images,
+    /// Where Scantling's spawner keeps people's notebooks.
+    pub notebooks_namespace: Option<String>,
     /// The releases by the names that the story uses.
     pub releases: BTreeMap<String, ScenarioRelease>,
     /// What is known to be wrong with which versions.
@@ -126,13 +128,15 @@ pub enum Event {
     Install {
         /// Its name in the scenario.
         release: String,
-        /// Always by the vendor's own way, whoever does the upgrade.
-        by_vendor: bool,
+        /// By whose way.
+        by: Installer,
     },
     /// The cluster is upgraded to a release.
     Upgrade {
         /// Its name in the scenario.
         release: String,
+        /// The release that is taken instead when Scantling refuses the first.
+        if_refused: Option<String>,
     },
     /// A person opens a notebook.
     Open(Open),
@@ -159,6 +163,16 @@ pub enum Event {
     },
     /// Nothing happens for a while.
     Wait(jiff::SignedDuration),
+}
+
+/// By whose way a release is installed before the upgrade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Installer {
+    /// By the script of `shipped.install`.
+    Vendor,
+    /// By Scantling; with `--as-shipped` by the vendor's way all the same.
+    Scantling,
 }
 
 /// A person opens a notebook.
@@ -246,7 +260,7 @@ pub enum ScenarioError {
         /// The file, relative to the example's folder.
         file: String,
         /// Where and why.
-        source: YamlError,
+        source: Box<YamlError>,
     },
     /// A file does not have the form it should.
     #[error("{file}:{line}:{column}: {source}")]
@@ -258,7 +272,7 @@ pub enum ScenarioError {
         /// 1-based, in characters.
         column: u32,
         /// What is wrong.
-        source: DecodeError,
+        source: Box<DecodeError>,
     },
     /// A file has the right form but says something impossible.
     #[error("{file}: {what}")]
@@ -294,6 +308,9 @@ struct ScenarioFile {
     cluster: ClusterDescription,
     /// The file that says what registries hold and builds make, relative to this one.
     images: String,
+    /// Where Scantling's spawner keeps people's notebooks; the release's own namespace if not given.
+    #[serde(default)]
+    notebooks_namespace: Option<String>,
     /// Folders of releases, relative to this file, by the names that the story uses.
     releases: BTreeMap<String, String>,
     /// What is known to be wrong with which versions; shown beside what runs.
@@ -349,9 +366,11 @@ struct EventFile {
     /// A release, by its name under `releases`, is installed on the empty cluster.
     install: Option<String>,
     /// Beside `install`: always by the vendor's own way, whoever does the upgrade.
-    by: Option<By>,
+    by: Option<Installer>,
     /// The cluster is upgraded to a release, by its name under `releases`. There is exactly one upgrade.
     upgrade: Option<String>,
+    /// The release that is taken instead when Scantling refuses the first; beside `upgrade`.
+    if_refused: Option<String>,
     /// A person opens a notebook.
     open: Option<Open>,
     /// A person closes a notebook.
@@ -364,13 +383,6 @@ struct EventFile {
     edit: Option<EditFile>,
     /// Nothing happens for so long, such as `8h` or `30m`; 90 days at most.
     wait: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum By {
-    /// By the script of `shipped.install`.
-    Vendor,
 }
 
 #[derive(Deserialize)]
@@ -425,6 +437,7 @@ impl Scenario {
             about: file.about.trim().to_owned(),
             cluster: file.cluster,
             images,
+            notebooks_namespace: file.notebooks_namespace,
             releases,
             advisories: file.advisories,
             story: file
@@ -455,6 +468,12 @@ impl Scenario {
             must_hold: file.must_hold,
         };
         scenario.check_names().map_err(meaning)?;
+        let judged = scenario.variants.values().map(|variant| &variant.must_hold);
+        if judged.chain([&scenario.must_hold]).any(Vec::is_empty) {
+            return Err(meaning(
+                "mustHold is empty: name at least one promise, or nothing decides".to_owned(),
+            ));
+        }
         Ok(scenario)
     }
 
@@ -478,7 +497,9 @@ impl Scenario {
         let nodes: Vec<&str> = self.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
         for (index, event) in self.story.iter().enumerate() {
             match event {
-                Event::Install { release, .. } | Event::Upgrade { release }
+                Event::Install { release, .. }
+                | Event::Upgrade { release, .. }
+                | Event::Upgrade { if_refused: Some(release), .. }
                     if !self.releases.contains_key(release) =>
                 {
                     let known: Vec<&str> = self.releases.keys().map(String::as_str).collect();
@@ -508,12 +529,14 @@ impl EventFile {
     fn check(self) -> Result<Event, String> {
         let mut found = Vec::new();
         if let Some(release) = self.install {
-            found.push(Event::Install { release, by_vendor: self.by == Some(By::Vendor) });
+            found.push(Event::Install { release, by: self.by.unwrap_or(Installer::Vendor) });
         } else if self.by.is_some() {
             return Err("by belongs to install".to_owned());
         }
         if let Some(release) = self.upgrade {
-            found.push(Event::Upgrade { release });
+            found.push(Event::Upgrade { release, if_refused: self.if_refused });
+        } else if self.if_refused.is_some() {
+            return Err("ifRefused belongs to upgrade".to_owned());
         }
         if let Some(open) = self.open {
             found.push(Event::Open(open));
@@ -581,7 +604,7 @@ fn read_release(files: &Tree, folder: &str) -> Result<ScenarioRelease, ScenarioE
     if tree.is_empty() {
         return Err(ScenarioError::MissingFile { from: SCENARIO_FILE.to_owned(), path: prefix });
     }
-    let release = Release::read(&tree)
+    let release = Release::read_at(folder.trim_end_matches('/'), &tree)
         .map_err(|source| ScenarioError::Release { folder: folder.to_owned(), source })?;
     Ok(ScenarioRelease { folder: folder.trim_end_matches('/').to_owned(), tree, release })
 }
@@ -589,7 +612,7 @@ fn read_release(files: &Tree, folder: &str) -> Result<ScenarioRelease, ScenarioE
 fn decode_file<T: serde::de::DeserializeOwned>(files: &Tree, path: &str) -> Result<Option<T>, ScenarioError> {
     let Some(bytes) = files.get(path) else { return Ok(None) };
     let documents = scantling_yaml::parse(bytes)
-        .map_err(|source| ScenarioError::Yaml { file: path.to_owned(), source })?;
+        .map_err(|source| ScenarioError::Yaml { file: path.to_owned(), source: Box::new(source) })?;
     let [document] = documents.as_slice() else {
         return Err(ScenarioError::Meaning {
             file: path.to_owned(),
@@ -599,6 +622,6 @@ fn decode_file<T: serde::de::DeserializeOwned>(files: &Tree, path: &str) -> Resu
     scantling_yaml::decode(&document.root).map(Some).map_err(|source| {
         let text = String::from_utf8_lossy(bytes);
         let (line, column) = scantling_yaml::LineIndex::new(&text).position(source.span.start);
-        ScenarioError::Form { file: path.to_owned(), line, column, source }
+        ScenarioError::Form { file: path.to_owned(), line, column, source: Box::new(source) }
     })
 }

@@ -27,7 +27,20 @@ impl ApiServer {
         options: &Options,
     ) -> Result<(Value, Vec<String>), Status> {
         let body = body::read(call.body, call.content_type)?;
-        self.fit(facts, body, options.validation)
+        self.fit_view(call, facts, body, options.validation)
+    }
+
+    /// Makes a body fit the kind that the client knows, and gives it as it is stored.
+    pub(super) fn fit_view(
+        &self,
+        call: &Call<'_>,
+        facts: &KindFacts,
+        body: body::Body,
+        validation: FieldValidation,
+    ) -> Result<(Value, Vec<String>), Status> {
+        let Some((view, shown)) = &call.view else { return self.fit(facts, body, validation) };
+        let (object, warnings) = self.fit(shown, body, validation)?;
+        Ok((view.store(object), warnings))
     }
 
     /// Makes a body fit its kind, or says why it does not.
@@ -58,23 +71,14 @@ impl ApiServer {
     }
 }
 
-impl ApiServer {
-    /// What is to be said about an applied object: a built-in kind refuses unknown fields when it is merged, so only
-    /// duplicates and what a custom kind prunes are left.
-    pub(super) fn judge_applied(
-        &self,
-        facts: &KindFacts,
-        applied: &mut Value,
-        duplicates: &[String],
-        validation: FieldValidation,
-    ) -> Result<Vec<String>, Status> {
-        let mut problems: Vec<String> =
-            duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
-        if self.is_custom(facts) {
-            problems.extend(self.prune(facts, applied));
-        }
-        judge(facts, problems, validation)
-    }
+/// What is to be said about an applied object: unknown fields are refused when it is merged, so only duplicates are left.
+pub(super) fn judge_applied(
+    facts: &KindFacts,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let problems = duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    judge(facts, problems, validation)
 }
 
 /// What becomes of unknown and duplicate fields.

@@ -79,7 +79,7 @@ pub(super) fn counts_generations(facts: &KindFacts, custom: bool) -> bool {
     custom
         || matches!(
             (facts.gvk.group.as_str(), facts.gvk.kind.as_str()),
-            ("", "Pod" | "ReplicationController")
+            ("", "Pod" | "PodTemplate" | "ReplicationController")
                 | ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
                 | ("batch", "Job" | "CronJob")
                 | ("policy", "PodDisruptionBudget")
@@ -87,6 +87,7 @@ pub(super) fn counts_generations(facts: &KindFacts, custom: bool) -> bool {
                 | ("apiextensions.k8s.io", "CustomResourceDefinition")
                 | ("scheduling.k8s.io", "PriorityClass")
                 | ("storage.k8s.io", "CSIDriver")
+                | ("discovery.k8s.io", "EndpointSlice")
                 | (
                     "admissionregistration.k8s.io"
                         | "flowcontrol.apiserver.k8s.io"
@@ -118,15 +119,48 @@ pub(super) fn is_new_generation(facts: &KindFacts, custom: bool, live: &Value, n
 
 /// Whether two states of an object differ in nothing but the times of their `managedFields`: a server does not write then.
 pub(super) fn same_but_for_times(live: &Value, new: &Value) -> bool {
-    let without = |object: &Value| {
-        let mut object = object.clone();
-        let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
-        for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
-            entry.remove("time");
-        }
-        object
+    let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else { return live == new };
+    same_fields(live, new, |name, live, new| match (name, live.as_object(), new.as_object()) {
+        ("metadata", Some(live), Some(new)) => same_fields(live, new, |name, live, new| match name {
+            "managedFields" => same_entries(live, new),
+            _ => live == new,
+        }),
+        _ => live == new,
+    })
+}
+
+fn same_fields(
+    live: &Map<String, Value>,
+    new: &Map<String, Value>,
+    same: impl Fn(&str, &Value, &Value) -> bool,
+) -> bool {
+    live.len() == new.len()
+        && live.iter().all(|(name, value)| new.get(name).is_some_and(|other| same(name, value, other)))
+}
+
+fn same_entries(live: &Value, new: &Value) -> bool {
+    let (Some(live), Some(new)) = (live.as_array(), new.as_array()) else { return live == new };
+    let fields = |entry: &Value| -> Vec<(String, Value)> {
+        let fields = entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time");
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    without(live) == without(new)
+    live.len() == new.len()
+        && live.iter().zip(new).all(|(live, new)| live == new || fields(live) == fields(new))
+}
+
+/// Ownership through `scale` has no time on a real server, and entries are ordered by their times.
+pub(super) fn forget_time_of_scale(object: &mut Value) {
+    let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+    let Some(entries) = entries else { return };
+    for entry in entries.iter_mut().filter(|entry| entry.get("subresource") == Some(&json!("scale"))) {
+        if let Some(fields) = entry.as_object_mut() {
+            fields.remove("time");
+        }
+    }
+    entries.sort_by_key(|entry| {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        (text("operation"), text("time"), text("manager"), text("apiVersion"), text("subresource"))
+    });
 }
 
 /// Whether finalizers hold an object; a namespace has some in its spec, too.

@@ -87,6 +87,7 @@ impl ApiServer {
     /// Makes a patched part fit its type.
     pub(super) fn fit_part(
         &self,
+        call: &Call<'_>,
         facts: &KindFacts,
         subresource: Option<&str>,
         body: Body,
@@ -95,7 +96,7 @@ impl ApiServer {
         if subresource == Some("scale") {
             return Ok((body.value, Vec::new()));
         }
-        self.fit(facts, body, validation)
+        self.fit_view(call, facts, body, validation)
     }
 
     /// Writes a part.
@@ -180,11 +181,13 @@ impl ApiServer {
         if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
             status["selector"] = json!(selector);
         }
+        // Go leaves a zero out.
+        let replicas = number(&self.replicas_pointer(facts));
         json!({
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": shown,
-            "spec": {"replicas": number(&self.replicas_pointer(facts))},
+            "spec": if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) },
             "status": status,
         })
     }

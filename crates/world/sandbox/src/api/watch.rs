@@ -13,7 +13,8 @@ use super::accept::{Accept, Form};
 use super::read::{parse_version, too_large};
 use super::selector::Selector;
 use super::serve::Call;
-use super::{ApiServer, Moment, Status, WatchChunk, WatchId, table};
+use super::views::View;
+use super::{ApiServer, Cause, Moment, Status, WatchChunk, WatchId, table};
 use crate::store::{Change, ChangeKind};
 
 /// Watches that may run at once; a client that opens more has lost count.
@@ -36,6 +37,8 @@ pub(super) struct Watches {
 #[derive(Debug)]
 struct Watch {
     facts: KindFacts,
+    /// Objects are told as another kind shows them.
+    view: Option<(&'static View, KindFacts)>,
     namespace: Option<String>,
     selector: Selector,
     accept: Accept,
@@ -76,14 +79,13 @@ impl ApiServer {
         let initial = match call.query.has("sendInitialEvents").then(|| call.query.flag("sendInitialEvents"))
         {
             Some(_) if call.query.get("resourceVersionMatch") != Some("NotOlderThan") => {
-                return Err(Status::bad_request(
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                ));
+                let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                return Err(Status::options("ListOptions", Cause::forbidden("resourceVersionMatch", detail)));
             }
             None if call.query.has("resourceVersionMatch") => {
-                return Err(Status::bad_request(
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                ));
+                let detail =
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                return Err(Status::options("ListOptions", Cause::forbidden("resourceVersionMatch", detail)));
             }
             given => given,
         };
@@ -93,6 +95,7 @@ impl ApiServer {
         let bookmarks = call.query.flag("allowWatchBookmarks");
         let mut watch = Watch {
             facts: facts.clone(),
+            view: call.view.clone(),
             namespace: namespace.map(str::to_owned),
             selector,
             accept: call.accept,
@@ -198,20 +201,39 @@ impl ApiServer {
         };
         for change in changes {
             watch.cursor = change.version;
-            if let Some(kind) = watch.sees(change) {
-                bytes.push(self.event(watch, kind, &change.object, now));
+            match watch.sees(change) {
+                None => {}
+                // It left the selection: its last state within it is told, with the version at which it left.
+                Some(Seen::Left) => {
+                    let mut last = change.previous.as_deref().cloned().unwrap_or_default();
+                    if let Some(metadata) = last.get_mut("metadata").and_then(Value::as_object_mut) {
+                        metadata.insert("resourceVersion".into(), json!(change.version.to_string()));
+                    }
+                    bytes.push(self.event(watch, "DELETED", &last, now));
+                }
+                Some(Seen::As(kind)) => bytes.push(self.event(watch, kind, &change.object, now)),
             }
         }
     }
 
     fn event(&self, watch: &mut Watch, kind: &str, object: &Value, now: jiff::Timestamp) -> Bytes {
+        let (facts, object) = match &watch.view {
+            None => (watch.facts.clone(), object.clone()),
+            Some((view, facts)) => match view.show(object.clone()) {
+                Ok(object) => (facts.clone(), object),
+                Err(status) => {
+                    watch.over = true;
+                    return line("ERROR", &status.to_value());
+                }
+            },
+        };
         let shown = if watch.accept.form == Form::Table {
             let metadata = json!({"resourceVersion": object.pointer("/metadata/resourceVersion")});
-            let columns = self.columns(&watch.facts);
             let include = watch.accept.include;
-            table::of(&columns, [object].into_iter(), &metadata, !watch.columns_told, include, now)
+            let columns = self.columns(&facts);
+            table::of(&columns, [&object].into_iter(), &metadata, !watch.columns_told, include, now)
         } else {
-            self.object_in_form(&watch.facts, object.clone(), watch.accept, now)
+            self.object_in_form(&facts, object, watch.accept, now)
         };
         watch.columns_told = true;
         line(kind, &shown)
@@ -231,9 +253,17 @@ impl ApiServer {
     }
 }
 
+/// How a change looks to one watch.
+enum Seen {
+    /// As an event of this type.
+    As(&'static str),
+    /// As a deletion, though the object is still there.
+    Left,
+}
+
 impl Watch {
     /// How a change looks through the selector: an object that no longer matches is gone for this client.
-    fn sees(&self, change: &Change) -> Option<&'static str> {
+    fn sees(&self, change: &Change) -> Option<Seen> {
         let key = &change.key;
         if key.group != self.facts.gvk.group
             || key.kind != self.facts.gvk.kind
@@ -244,9 +274,10 @@ impl Watch {
         let before = change.previous.as_ref().is_some_and(|previous| self.selector.matches(previous));
         let after = change.kind != ChangeKind::Deleted && self.selector.matches(&change.object);
         match (before, after) {
-            (false, true) => Some("ADDED"),
-            (true, true) => Some("MODIFIED"),
-            (true, false) => Some("DELETED"),
+            (false, true) => Some(Seen::As("ADDED")),
+            (true, true) => Some(Seen::As("MODIFIED")),
+            (true, false) if change.kind == ChangeKind::Deleted => Some(Seen::As("DELETED")),
+            (true, false) => Some(Seen::Left),
             (false, false) => None,
         }
     }
