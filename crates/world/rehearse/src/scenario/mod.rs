@@ -24,6 +24,12 @@ pub type Tree = BTreeMap<String, Vec<u8>>;
 /// The file that makes a folder an example.
 pub const SCENARIO_FILE: &str = "rehearsal.yaml";
 
+/// Nodes of a rehearsal; each is simulated second by second.
+const NODES_MAX: usize = 200;
+
+/// Entries of a story; each waits for the cluster.
+const STORY_MAX: usize = 500;
+
 /// A story entry may wait this long at most, so that a mistyped unit can't make a rehearsal of years.
 const WAIT_MAX: jiff::SignedDuration = jiff::SignedDuration::from_hours(24 * 90);
 
@@ -495,6 +501,23 @@ impl Scenario {
 
     fn check_names(&self) -> Result<(), String> {
         let nodes: Vec<&str> = self.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+        for (index, node) in nodes.iter().enumerate() {
+            let is_label = |part: &str| {
+                let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                !part.is_empty() && part.chars().all(inside) && !part.starts_with('-') && !part.ends_with('-')
+            };
+            if node.len() > 253 || !node.split('.').all(is_label) {
+                return Err(format!("cluster.nodes[{index}]: {node:?} is not a name like worker-a"));
+            }
+            if nodes.iter().filter(|other| *other == node).count() > 1 {
+                return Err(format!("cluster.nodes[{index}]: there are two nodes {node}"));
+            }
+        }
+        if nodes.len() > NODES_MAX || self.story.len() > STORY_MAX {
+            return Err(format!(
+                "a rehearsal has at most {NODES_MAX} nodes and {STORY_MAX} entries in its story"
+            ));
+        }
         for (index, event) in self.story.iter().enumerate() {
             match event {
                 Event::Install { release, .. }
