@@ -15,8 +15,14 @@ use crate::FilesError;
 pub fn write_file(path: &Utf8Path, bytes: &[u8]) -> Result<(), FilesError> {
     let failed = |source| FilesError::Io { path: path.to_owned(), action: "write", source };
     let name = path.file_name().ok_or_else(|| FilesError::IsFolder { path: path.to_owned() })?;
-    if path.is_dir() {
-        return Err(FilesError::IsFolder { path: path.to_owned() });
+    // What a link leads to is what is written; a device or pipe would be replaced by a file.
+    let path = &path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+    match fs::metadata(path) {
+        Ok(there) if there.is_dir() => return Err(FilesError::IsFolder { path: path.clone() }),
+        Ok(there) if !there.is_file() => {
+            return Err(failed(std::io::Error::other("it is a device or pipe; name a file")));
+        }
+        _ => {}
     }
     let beside: Utf8PathBuf = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
     let written = fs::File::create(&beside).and_then(|mut file| {
