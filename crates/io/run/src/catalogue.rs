@@ -11,6 +11,7 @@ use scantling_plan::Desired;
 use scantling_reconcile::KnownImage;
 use scantling_registry::Resolved;
 use scantling_release::{ImageName, PlacedClaim, Release, StreamTag, Wave};
+use serde::Serialize;
 use serde_json::json;
 
 use crate::event::{Stage, What};
@@ -44,6 +45,12 @@ fn offered(release: &Release) -> Vec<Offered<'_>> {
         Some(Offered { tag, namespace, stream, name })
     });
     named.collect()
+}
+
+/// A reference to a pull secret, as pods have it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct PullSecret {
+    name: String,
 }
 
 /// The keys of the catalogue's objects, which are known before the images are.
@@ -101,7 +108,8 @@ impl Session<'_> {
             objects.push(self.entry(offer, &recorded, &known)?);
         }
         let namespace = offers.first().map(|o| o.namespace.clone()).unwrap_or_default();
-        self.prepull(&namespace, &vec![(json!({}), images)]).await?;
+        let pod = json!({"imagePullSecrets": self.pull_secrets(&namespace)});
+        self.prepull(&namespace, &vec![(pod, images)]).await?;
         self.stage = Stage::Catalogue;
         for desired in objects {
             let image = object::text(&desired.value, "/spec/image").to_owned();
@@ -114,6 +122,23 @@ impl Session<'_> {
             self.desired.push(desired);
         }
         Ok(())
+    }
+
+    /// The pull secrets that the platform's own pods use in a namespace: users' pods get theirs from there, too.
+    fn pull_secrets(&self, namespace: &str) -> BTreeSet<PullSecret> {
+        self.desired
+            .iter()
+            .filter(|d| d.key.namespace.as_deref() == Some(namespace))
+            .filter_map(|d| {
+                let at = match d.key.kind.as_str() {
+                    "ServiceAccount" => "",
+                    _ => object::pod_spec_pointer(&object::gvk(&d.value).ok()?)?,
+                };
+                d.value.pointer(at)?.get("imagePullSecrets")?.as_array()
+            })
+            .flatten()
+            .filter_map(|secret| Some(PullSecret { name: secret.get("name")?.as_str()?.to_owned() }))
+            .collect()
     }
 
     /// What an image holds, read once for each digest, and its claims held against that.

@@ -10,9 +10,9 @@ use std::time::Duration;
 use scantling_api::object;
 use scantling_cluster::{ClusterError, Write};
 use scantling_finding::{Finding, Place, codes};
-use scantling_image::Digest;
+use scantling_image::{Digest, Platform, Reference};
 use scantling_observed::{ContainerState, Pod, PodContainer, View};
-use scantling_plan::{NodeFacts, PlannedNode, pulls};
+use scantling_plan::{NodeFacts, PlannedNode, holds, pulls};
 use serde_json::{Value, json};
 
 use crate::event::{Stage, What};
@@ -72,6 +72,7 @@ impl Session<'_> {
     async fn prepull_stage(&mut self, namespace: &str, needs: &Needs) -> Result<(), Stop> {
         let borrowed: Vec<(&Value, BTreeSet<String>)> = needs.iter().map(|(s, i)| (s, i.clone())).collect();
         let plan = self.still_to_pull(pulls(&self.nodes, &borrowed));
+        self.learn_sizes(&plan).await;
         let mut pulling =
             Pulling { open: BTreeMap::new(), complaints: BTreeMap::new(), given_up: BTreeMap::new() };
         for planned in &plan {
@@ -91,7 +92,7 @@ impl Session<'_> {
             pulling.open.insert(planned.node.clone(), planned.pulls.iter().cloned().collect());
         }
         if pulling.open.is_empty() {
-            return Ok(());
+            return self.judge_pulls(&plan, &pulling);
         }
         let waited = self.wait_for_pulls(namespace, &mut pulling).await;
         self.remove_pods(namespace).await?;
@@ -110,6 +111,41 @@ impl Session<'_> {
         plan
     }
 
+    /// Asks for the sizes of images that the gate has not seen, because they came to be on the cluster.
+    async fn learn_sizes(&mut self, plan: &[PlannedNode]) {
+        let unknown: BTreeSet<&String> = plan
+            .iter()
+            .flat_map(|p| &p.pulls)
+            .filter(|image| {
+                !self.sizes.contains_key(*image)
+                    && !self.images.iter().any(|i| i.pinned().written() == *image)
+            })
+            .collect();
+        for image in unknown {
+            let Ok(reference) = Reference::parse(image) else { continue };
+            match self.env.registry.resolve(&reference).await {
+                Ok(resolved) => {
+                    let sizes = resolved.platforms.iter().map(|p| (p.platform.clone(), p.size)).collect();
+                    self.sizes.insert(image.clone(), sizes);
+                }
+                // Whether it can be pulled, the nodes will tell; only the look at their disks goes without it.
+                Err(error) => self.tell(What::Waiting {
+                    on: format!("the size of {image}"),
+                    until: format!("not known: {error}"),
+                }),
+            }
+        }
+    }
+
+    /// Compressed bytes of an image on a platform; none if they are not known.
+    fn size(&self, image: &str, platform: Option<&Platform>) -> Option<u64> {
+        let of_node = |p: &Platform| platform.is_none_or(|wanted| p.matches(wanted));
+        match self.images.iter().find(|i| i.pinned().written() == image) {
+            Some(locked) => locked.platforms.iter().find(|p| of_node(&p.platform)).map(|p| p.size),
+            None => self.sizes.get(image)?.iter().find(|(p, _)| of_node(p)).map(|(_, size)| *size),
+        }
+    }
+
     fn node(&self, name: &str) -> Option<&NodeFacts> {
         self.nodes.iter().find(|n| n.name == name)
     }
@@ -124,12 +160,7 @@ impl Session<'_> {
         let needed: u64 = planned
             .pulls
             .iter()
-            .filter_map(|image| {
-                let locked = self.images.iter().find(|i| i.pinned().written() == image)?;
-                let of_node =
-                    locked.platforms.iter().find(|p| platform.is_none_or(|w| p.platform.matches(w)));
-                of_node.map(|p| p.size)
-            })
+            .filter_map(|image| self.size(image, platform))
             .fold(0u64, u64::saturating_add)
             .saturating_mul(UNPACKED);
         let free = node.free_bytes()?;
@@ -236,8 +267,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A node that could not pull is a warning; an image that no node could pull ends the run, before any workload
-    /// depends on it.
+    /// A node that could not pull is a warning; an image that no node has in the end ends the run, before any workload
+    /// depends on it and before users can choose it.
     fn judge_pulls(&mut self, plan: &[PlannedNode], pulling: &Pulling) -> Result<(), Stop> {
         for (node, why) in &pulling.given_up {
             self.skip_node(node, why);
@@ -247,13 +278,17 @@ impl Session<'_> {
         let nowhere: Vec<&String> = tried
             .into_iter()
             .filter(|image| {
-                let refused = pulling.complaints.values().any(|c| c.contains_key(*image));
-                refused && !self.prepulled.values().any(|had| had.contains(*image))
+                let given = self.prepulled.values().any(|had| had.contains(*image));
+                !given && !self.nodes.iter().any(|node| node.ready && holds(node, image))
             })
             .collect();
         let Some(first) = nowhere.first() else { return Ok(()) };
         for image in &nowhere {
-            let why = pulling.complaints.values().find_map(|c| c.get(*image)).cloned().unwrap_or_default();
+            let complaint = pulling.complaints.values().find_map(|c| c.get(*image)).cloned();
+            let given_up = || pulling.given_up.values().next().cloned();
+            let why = complaint
+                .or_else(given_up)
+                .unwrap_or_else(|| "no node that may run it has room for it".to_owned());
             let place = Place { object: Some("Node".to_owned()), ..Place::default() };
             self.report.findings.push(
                 Finding::new(
@@ -264,7 +299,9 @@ impl Session<'_> {
                 .with_cause(format!("it was ok from {}, but the nodes ask from elsewhere", self.env.vantage)),
             );
         }
-        Err(Stop::Halt(format!("no node could pull {first}; no workload has been changed to it")))
+        Err(Stop::Halt(format!(
+            "no node could pull {first}; nothing has been changed to it, users do not see it"
+        )))
     }
 }
 

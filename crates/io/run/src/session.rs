@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scantling_api::schema::Schema;
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::{ClusterError, Served, Write, Written};
-use scantling_image::{ImageIdentity, Reference};
+use scantling_image::{ImageIdentity, Platform, Reference};
 use scantling_plan::{Desired, NodeFacts, Outcome, Pins, Previous, Step};
 use scantling_reconcile::KnownImage;
 use scantling_release::{LockedImage, Release};
@@ -49,6 +49,8 @@ pub(crate) struct Session<'a> {
     pub(crate) known_images: Vec<KnownImage>,
     /// References by digest that each node was given, by the node's uid.
     pub(crate) prepulled: BTreeMap<String, BTreeSet<String>>,
+    /// Compressed bytes by platform of images that came to be on the cluster, by reference by digest.
+    pub(crate) sizes: BTreeMap<String, Vec<(Platform, u64)>>,
     pub(crate) journal: Journal,
     /// What the cluster's journal says, if this run has written it.
     journal_written: Option<Journal>,
@@ -93,6 +95,7 @@ impl<'a> Session<'a> {
             recorded_now: BTreeSet::new(),
             known_images: Vec::new(),
             prepulled: BTreeMap::new(),
+            sizes: BTreeMap::new(),
             journal,
             journal_written: None,
             sink,

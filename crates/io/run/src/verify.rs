@@ -1,9 +1,10 @@
 //! Stage 7: what runs, held against what the release says.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use scantling_api::object;
-use scantling_finding::{Finding, Place, codes};
+use scantling_api::{ObjectKey, object};
+use scantling_finding::{Finding, Place, Severity, codes};
 use scantling_image::{Digest, Reference, Sameness};
 use scantling_observed::{Pod, PodContainer, View};
 use serde_json::Value;
@@ -11,64 +12,131 @@ use serde_json::Value;
 use crate::event::{Stage, What};
 use crate::report::{Stop, Verified};
 use crate::session::{Session, slashed};
+use crate::wait::Wait;
+
+/// Between two looks at pods that have not started.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// What the containers of one workload run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Tally {
+    same: usize,
+    different: usize,
+    unknown: usize,
+    not_started: usize,
+    pods: usize,
+}
 
 impl Session<'_> {
     /// Compares the image IDs of the containers of the release's Deployments, `StatefulSets` and `DaemonSets` with the
-    /// release. Their pods are found by `matchLabels`; a workload that selects otherwise is not looked at. Only a
-    /// container that runs another image stops the run: one that is not known or has not started does not.
+    /// release, and the templates of its Jobs and `CronJobs`. A container that runs another image, one of which it cannot
+    /// be said, one that does not start, and a workload without the pods that it wants stop the run.
     pub(crate) async fn verify(&mut self) -> Result<(), Stop> {
         self.stage = Stage::Verify;
-        let mut workloads = self.desired_of("apps", "Deployment");
-        workloads.extend(self.desired_of("apps", "StatefulSet"));
-        workloads.extend(self.desired_of("apps", "DaemonSet"));
-        let mut different = 0;
-        for workload in &workloads {
-            different += self.verify_workload(workload).await?;
+        let mut wrong = Vec::new();
+        for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
+            for workload in self.desired_of("apps", kind) {
+                wrong.extend(self.verify_workload(&workload).await?);
+            }
         }
-        if different > 0 {
-            return Err(Stop::Halt(format!(
-                "{different} containers run another image than the release says"
-            )));
+        for kind in ["Job", "CronJob"] {
+            for workload in self.desired_of("batch", kind) {
+                wrong.extend(self.verify_template(&workload).await?);
+            }
         }
-        Ok(())
+        match wrong.first() {
+            None => Ok(()),
+            Some(first) => Err(Stop::Halt(format!(
+                "what runs is not what the release says, or cannot be told, for {} of its workloads; {first}",
+                wrong.len()
+            ))),
+        }
     }
 
-    async fn verify_workload(&mut self, workload: &Value) -> Result<usize, Stop> {
-        let Ok(key) = object::key(workload) else { return Ok(0) };
-        let labels = object::mapping(workload, "/spec/selector/matchLabels").cloned().unwrap_or_default();
-        if labels.is_empty() {
-            return Ok(0);
-        }
-        let selector: Vec<String> =
-            labels.iter().filter_map(|(k, v)| Some(format!("{k}={}", v.as_str()?))).collect();
-        let Some(resource) = self.served.by_kind("", "Pod") else { return Ok(0) };
-        let pods =
-            self.env.cluster.list(resource, key.namespace.as_deref(), Some(&selector.join(","))).await?;
-        let template = workload.pointer("/spec/template/spec").cloned().unwrap_or_default();
-        let wanted: BTreeMap<String, String> = object::pod_containers(&template)
-            .iter()
-            .filter_map(|c| Some((c.name().to_owned(), c.image()?.to_owned())))
-            .collect();
-        let (mut same, mut different) = (0, 0);
-        for pod in &pods {
-            let view = Pod::of(pod);
-            if view.is_being_deleted() || matches!(view.phase(), "Succeeded" | "Failed") {
+    /// What is wrong with a workload, if something is.
+    async fn verify_workload(&mut self, workload: &Value) -> Result<Option<String>, Stop> {
+        let Ok(key) = object::key(workload) else { return Ok(None) };
+        let Some(resource) = self.served.by_kind("", "Pod").cloned() else { return Ok(None) };
+        let live = self.read(&key).await?;
+        let selector = live.as_ref().and_then(|live| selector(live.pointer("/spec/selector")?));
+        let Some(selector) = selector else {
+            return Ok(Some(self.undecided(&key, "its selector cannot be read")));
+        };
+        let expects = live.as_ref().is_some_and(wants_pods);
+        let wanted = images(workload);
+        let mut wait = Wait::new(format!("the containers of {key}"), self.options.waits.rollout, PAUSE);
+        loop {
+            let pods = self.env.cluster.list(&resource, key.namespace.as_deref(), Some(&selector)).await?;
+            let pods: Vec<&Value> = pods.iter().filter(|pod| is_current(pod)).collect();
+            let mut answers = Vec::new();
+            let mut tally = Tally { pods: pods.len(), ..Tally::default() };
+            for pod in pods {
+                for container in Pod::of(pod).containers() {
+                    // Containers that the template does not have were put in by others (a mesh, a proxy).
+                    let Some(wanted) = wanted.get(container.name) else { continue };
+                    let answer = self.hold_against(container, wanted).await;
+                    *match answer {
+                        Some(Sameness::Same) => &mut tally.same,
+                        Some(Sameness::Different) => &mut tally.different,
+                        Some(Sameness::Unknown) => &mut tally.unknown,
+                        None => &mut tally.not_started,
+                    } += 1;
+                    answers.push((pod, container, wanted, answer));
+                }
+            }
+            let missing = expects && tally.pods == 0;
+            if (tally.not_started > 0 || missing) && !wait.is_over() {
+                let until = if missing { "it has no pods" } else { "some have not started" };
+                self.pause(&mut wait, until.to_owned()).await;
                 continue;
             }
-            for container in view.containers() {
-                // Containers that the template does not have were put in by others (a mesh, a proxy).
-                let Some(wanted) = wanted.get(container.name) else { continue };
-                let answer = self.hold_against(container, wanted).await;
-                match answer {
-                    Some(Sameness::Same) => same += 1,
-                    Some(Sameness::Different) => different += 1,
-                    Some(Sameness::Unknown) | None => {}
-                }
+            for (pod, container, wanted, answer) in answers {
                 self.note(pod, container, wanted, answer);
             }
+            self.tell(What::Verified {
+                workload: key.to_string(),
+                same: tally.same,
+                different: tally.different,
+            });
+            return Ok(match tally {
+                _ if missing => Some(self.undecided(&key, "it wants pods and has none")),
+                Tally { different: 0, unknown: 0, not_started: 0, .. } => None,
+                Tally { different, unknown, not_started, .. } => Some(format!(
+                    "{key}: {different} containers run another image than the release says, {unknown} one that is not known, {not_started} have not started"
+                )),
+            });
         }
-        self.tell(What::Verified { workload: key.to_string(), same, different });
-        Ok(different)
+    }
+
+    /// The pods of a Job may have gone or not come yet; what they are made from is there.
+    async fn verify_template(&mut self, workload: &Value) -> Result<Option<String>, Stop> {
+        let Ok(key) = object::key(workload) else { return Ok(None) };
+        // A Job may remove itself when it has ended.
+        let Some(live) = self.read(&key).await? else { return Ok(None) };
+        let found = images(&live);
+        for (name, wanted) in images(workload) {
+            let found = found.get(&name).map_or("nothing", String::as_str);
+            let pinned = Reference::parse(found).is_ok_and(|r| r.is_pinned());
+            if found == wanted && pinned {
+                continue;
+            }
+            let place = Place { object: Some(key.to_string()), ..Place::default() };
+            let message =
+                format!("container {name} of {key} is to run {found}, wanted is {wanted} by digest");
+            self.report.findings.push(Finding::new(codes::run::RUNNING_DIFFERS, message.clone(), place));
+            return Ok(Some(message));
+        }
+        Ok(None)
+    }
+
+    /// A finding that it cannot be said what a workload runs.
+    fn undecided(&mut self, key: &ObjectKey, why: &str) -> String {
+        let place = Place { object: Some(key.to_string()), ..Place::default() };
+        let message = format!("it cannot be told what {key} runs: {why}");
+        let mut finding = Finding::new(codes::run::IDENTITY_UNKNOWN, message.clone(), place);
+        finding.severity = Severity::Error;
+        self.report.findings.push(finding.with_cause(why.to_owned()));
+        message
     }
 
     /// None as long as the node has not said what it runs.
@@ -111,7 +179,7 @@ impl Session<'_> {
             Some(Sameness::Same) => ("same", None),
             Some(Sameness::Different) => ("different", Some(codes::run::RUNNING_DIFFERS)),
             Some(Sameness::Unknown) => ("unknown", Some(codes::run::IDENTITY_UNKNOWN)),
-            None => ("not started", None),
+            None => ("not started", Some(codes::run::IDENTITY_UNKNOWN)),
         };
         let name = slashed(pod);
         if let Some(code) = code {
@@ -120,8 +188,13 @@ impl Session<'_> {
                 field: Some(format!(".status.containerStatuses[name=\"{}\"].imageID", container.name)),
                 ..Place::default()
             };
-            let message = format!("container {} runs {running}, wanted is {wanted}", container.name);
-            self.report.findings.push(Finding::new(code, message, place));
+            let runs =
+                if answer.is_none() { "has not started".to_owned() } else { format!("runs {running}") };
+            let message = format!("container {} {runs}, wanted is {wanted}", container.name);
+            let mut finding = Finding::new(code, message, place);
+            // After a rollout it has to be known.
+            finding.severity = Severity::Error;
+            self.report.findings.push(finding);
         }
         self.report.verified.push(Verified {
             pod: name,
@@ -130,5 +203,88 @@ impl Session<'_> {
             running,
             answer: word.to_owned(),
         });
+    }
+}
+
+/// Pods that are on their way out run what they ran before.
+fn is_current(pod: &Value) -> bool {
+    let view = Pod::of(pod);
+    !view.is_being_deleted() && !matches!(view.phase(), "Succeeded" | "Failed")
+}
+
+/// The images of a workload's template, by container.
+fn images(workload: &Value) -> BTreeMap<String, String> {
+    let spec = object::gvk(workload).ok().and_then(|gvk| workload.pointer(object::pod_spec_pointer(&gvk)?));
+    let containers = spec.map(object::pod_containers).unwrap_or_default();
+    containers.iter().filter_map(|c| Some((c.name().to_owned(), c.image()?.to_owned()))).collect()
+}
+
+/// Whether a workload, as it is in the cluster, wants pods at all. A `DaemonSet` wants as many as there are nodes for it.
+fn wants_pods(live: &Value) -> bool {
+    let number = |pointer: &str| live.pointer(pointer).and_then(Value::as_i64);
+    match object::text(live, "/kind") {
+        "DaemonSet" => number("/status/desiredNumberScheduled").unwrap_or_default() > 0,
+        _ => number("/spec/replicas").unwrap_or(1) > 0,
+    }
+}
+
+/// A label selector in the words of a query; none if it is empty, which would select everything, or not one.
+fn selector(selector: &Value) -> Option<String> {
+    let mut terms = Vec::new();
+    for (key, value) in object::mapping(selector, "/matchLabels").into_iter().flatten() {
+        terms.push(format!("{key}={}", value.as_str()?));
+    }
+    for expression in selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten() {
+        let key = expression.get("key")?.as_str()?;
+        let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
+        let values = values.map(Value::as_str).collect::<Option<Vec<_>>>()?.join(",");
+        terms.push(match expression.get("operator")?.as_str()? {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.to_owned(),
+            "DoesNotExist" => format!("!{key}"),
+            _ => return None,
+        });
+    }
+    (!terms.is_empty()).then(|| terms.join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn selectors_in_the_words_of_a_query() {
+        let expression = |e: Value| json!({"matchExpressions": [e]});
+        for (given, expected) in [
+            (json!({"matchLabels": {"a": "b", "c": "d"}}), Some("a=b,c=d")),
+            (expression(json!({"key": "a", "operator": "In", "values": ["b", "c"]})), Some("a in (b,c)")),
+            (expression(json!({"key": "a", "operator": "NotIn", "values": ["b"]})), Some("a notin (b)")),
+            (expression(json!({"key": "a", "operator": "Exists"})), Some("a")),
+            (expression(json!({"key": "a", "operator": "DoesNotExist"})), Some("!a")),
+            (
+                json!({"matchLabels": {"x": "y"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+                Some("x=y,a"),
+            ),
+            (expression(json!({"key": "a", "operator": "Near"})), None),
+            (json!({"matchLabels": {"a": 1}}), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(selector(&given).as_deref(), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn who_wants_pods() {
+        for (live, expected) in [
+            (json!({"kind": "Deployment", "spec": {}}), true),
+            (json!({"kind": "Deployment", "spec": {"replicas": 0}}), false),
+            (json!({"kind": "StatefulSet", "spec": {"replicas": 2}}), true),
+            (json!({"kind": "DaemonSet", "status": {"desiredNumberScheduled": 0}}), false),
+            (json!({"kind": "DaemonSet", "status": {"desiredNumberScheduled": 3}}), true),
+        ] {
+            assert_eq!(wants_pods(&live), expected, "{live}");
+        }
     }
 }

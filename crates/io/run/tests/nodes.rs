@@ -93,3 +93,18 @@ async fn the_clusters_own_rules_about_registries_are_read() {
         scantling_endpoint::attempts(&reference, &mirrors, &keyring).into_iter().map(|a| a.host).collect();
     assert_eq!(hosts, ["mirror.example.com", "quay.io"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_no_node_has_in_time_stops_the_run_although_nobody_complains() {
+    let sandbox = Sandbox::new(world(Flavour::Kubernetes, &["a", "b"]), registry());
+    let mut options = Options::default();
+    options.waits.prepull = std::time::Duration::ZERO;
+    let ended = sandbox.upgrade(&one(), &options, 1).await.unwrap().0;
+    let Err(RunError::Stopped { stage, report, .. }) = ended else { panic!("{ended:?}") };
+    assert_eq!(stage, Stage::Prepull);
+    let refused = report.findings.iter().find(|f| f.code.as_str() == "SCN0203").unwrap();
+    assert!(refused.message.contains("the pull did not end in time"), "{refused:#?}");
+    let workloads =
+        sandbox.now(|w| w.objects().filter(|(k, _)| matches!(k.kind.as_str(), "Deployment" | "Pod")).count());
+    assert_eq!(workloads, 0);
+}
