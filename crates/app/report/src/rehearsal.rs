@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_finding::{Finding, Severity};
-use scantling_rehearse::people::{ModelSeen, NotebookOutcome, NotebookSeen, Spawner};
+use scantling_rehearse::people::{ModelSeen, NotebookOutcome, NotebookSeen};
 use scantling_rehearse::promises::{Checked, Promise, Verdict};
 use scantling_rehearse::record::{Actor, Line, clock};
 use scantling_rehearse::{Attempt, Rehearsal, Way};
@@ -43,6 +43,23 @@ fn before_text(line: &Line) -> String {
     };
     let actor = format!("{:<9}", line.actor.to_string());
     format!("{} {} ", paint(FAINT, &clock(line.at_ms)), paint(style, &safe(&actor)))
+}
+
+/// A text with its digests cut to what tells them apart; the JSON document has them whole.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 12;
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("sha256:") {
+        let (before, from) = rest.split_at(start + "sha256:".len());
+        out.push_str(before);
+        let digits = from.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let shown = if digits == 64 { SHOWN } else { digits };
+        out.push_str(from.get(..shown).unwrap_or_default());
+        rest = from.get(digits..).unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
 }
 
 struct Page {
@@ -183,7 +200,7 @@ fn one_finding(out: &mut Page, finding: &Finding) {
     out.put(12, 0, &format!("at {}", finding.place));
     for line in [&finding.cause, &finding.remedy] {
         if !line.is_empty() {
-            out.put(12, 0, line);
+            out.put(12, 0, &shortened(line));
         }
     }
 }
@@ -205,15 +222,12 @@ fn plan(out: &mut Page, rehearsal: &Rehearsal) {
             2,
             &format!("{}: {}: {}", attempt.release, count(plan.steps.len(), "object"), counts.join(", ")),
         );
-        for step in plan
-            .steps
-            .iter()
-            .filter(|step| !step.kept.is_empty() || !step.taken.is_empty() || !step.conflicts.is_empty())
-        {
+        for step in &plan.steps {
             for (what, fields) in
                 [("keeps", &step.kept), ("takes", &step.taken), ("stops at", &step.conflicts)]
             {
-                for field in fields {
+                // What an API server filled in was never anybody's choice.
+                for field in fields.iter().filter(|field| what != "keeps" || is_a_choice(&field.field)) {
                     let owners =
                         if field.owners.is_empty() { "nobody".to_owned() } else { field.owners.join(", ") };
                     out.put(4, 4, &format!("{}: {what} {} of {owners}", step.key, field.field));
@@ -230,10 +244,22 @@ fn plan(out: &mut Page, rehearsal: &Rehearsal) {
     }
 }
 
+/// Whether a field that stays is something that somebody wrote, rather than a default of the API server.
+fn is_a_choice(field: &str) -> bool {
+    let texts = [".data", ".stringData", ".binaryData", ".metadata.labels", ".metadata.annotations"];
+    texts.iter().any(|text| field.starts_with(text)) && !field.contains("kubernetes.io/")
+}
+
 fn run(out: &mut Page, rehearsal: &Rehearsal) {
     out.section("Run");
-    for line in &rehearsal.story {
-        out.marked(2, &before_text(line), 22, &line.text);
+    let mut story = rehearsal.story.iter().peekable();
+    while let Some(line) = story.next() {
+        let mut times = 1;
+        while story.next_if(|next| next.actor == line.actor && next.text == line.text).is_some() {
+            times += 1;
+        }
+        let again = if times > 1 { format!(" ({times} times)") } else { String::new() };
+        out.marked(2, &before_text(line), 22, &format!("{}{again}", shortened(&line.text)));
     }
     for attempt in rehearsal.attempts.iter().filter(|attempt| attempt.report.is_some()) {
         ended(out, attempt);
@@ -274,31 +300,15 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
         2,
         &format!("{} · {} on {node}: {what}", notebook.person, notebook.selection),
     );
-    let screen = match notebook.spawner {
-        _ if notebook.since_before_upgrade => "screen then",
-        Spawner::Vendor | Spawner::Scantling => "screen",
-    };
-    let said: Vec<String> =
-        notebook.claims.iter().map(|claim| format!("{} {}", claim.name, claim.screen)).collect();
-    if !said.is_empty() {
-        pair(out, screen, &said.join(", "));
-        let mut runs: Vec<String> = notebook
-            .claims
-            .iter()
-            .map(|claim| format!("{} {}", claim.name, claim.runs.as_deref().unwrap_or("absent")))
-            .collect();
-        for advisory in &notebook.advisories {
-            match notebook.claims.iter().position(|claim| claim.name.eq_ignore_ascii_case(&advisory.package))
-            {
-                Some(index) => {
-                    if let Some(text) = runs.get_mut(index) {
-                        text.push_str(&format!(" ({})", advisory.note));
-                    }
-                }
-                None => runs.push(format!("{} {} ({})", advisory.package, advisory.version, advisory.note)),
-            }
-        }
-        pair(out, "pod runs", &runs.join(", "));
+    let all_hold = notebook.claims.iter().all(|claim| claim.holds);
+    if !notebook.claims.is_empty() && !all_hold {
+        let said: Vec<String> =
+            notebook.claims.iter().map(|claim| format!("{} {}", claim.name, claim.screen)).collect();
+        pair(out, "screen", &said.join(", "));
+    }
+    if !notebook.claims.is_empty() {
+        // The screen's words are enough where they are true.
+        pair(out, if all_hold { "screen, pod" } else { "pod runs" }, &running(notebook).join(", "));
     }
     let short =
         |digest: &Option<scantling_image::Digest>| digest.as_ref().map_or("none".to_owned(), |it| it.short());
@@ -309,6 +319,27 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
     if let Some(trouble) = &notebook.trouble {
         pair(out, "trouble", trouble);
     }
+}
+
+/// What the pod holds for each name on the screen, with what advisories say of it.
+fn running(notebook: &NotebookSeen) -> Vec<String> {
+    let mut runs: Vec<String> = notebook
+        .claims
+        .iter()
+        .map(|claim| format!("{} {}", claim.name, claim.runs.as_deref().unwrap_or("absent")))
+        .collect();
+    for advisory in &notebook.advisories {
+        let claimed = notebook.claims.iter().position(|it| it.name.eq_ignore_ascii_case(&advisory.package));
+        match claimed.and_then(|index| runs.get_mut(index)) {
+            Some(text) => {
+                text.push_str(" (");
+                text.push_str(&advisory.note);
+                text.push(')');
+            }
+            None => runs.push(format!("{} {} ({})", advisory.package, advisory.version, advisory.note)),
+        }
+    }
+    runs
 }
 
 fn one_model(out: &mut Page, model: &ModelSeen) {
@@ -347,15 +378,15 @@ fn promises(out: &mut Page, rehearsal: &Rehearsal) {
     for checked in shown {
         one_promise(out, checked);
     }
-    let users = rehearsal.comparison.iter().flat_map(|it| &it.differences).filter(|it| it.users);
-    let users: Vec<_> = users.collect();
-    if !users.is_empty() {
-        out.put(2, 2, "Differences from a fresh install that are people's own:");
-        for difference in users.iter().take(EVIDENCE_SHOWN) {
+    let excused: Vec<_> =
+        rehearsal.comparison.iter().flat_map(|it| &it.differences).filter(|it| it.excused).collect();
+    if !excused.is_empty() {
+        out.put(2, 2, "Differences from a fresh install that are not the platform's, with their owners:");
+        for difference in excused.iter().take(EVIDENCE_SHOWN) {
             let field = difference.field.as_deref().map(|field| format!(" {field}")).unwrap_or_default();
             out.put(4, 4, &format!("{}{field}: {}", difference.object, difference.owner));
         }
-        more(out, users.len());
+        more(out, excused.len());
     }
 }
 
@@ -372,7 +403,7 @@ fn one_promise(out: &mut Page, checked: &Checked) {
     };
     out.marked(2, &paint(style, &label), 25, &text);
     for line in checked.evidence.iter().take(EVIDENCE_SHOWN) {
-        out.put(6, 2, line);
+        out.put(6, 2, &shortened(line));
     }
     more(out, checked.evidence.len());
 }

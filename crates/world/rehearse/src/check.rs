@@ -179,8 +179,8 @@ fn converged(evidence: &Evidence<'_>) -> Checked {
     let Some(comparison) = evidence.comparison else {
         return Checked::new(Promise::Converged, "a fresh install".to_owned(), broken, Vec::new());
     };
-    let users = comparison.differences.iter().filter(|difference| difference.users).count();
-    for difference in comparison.differences.iter().filter(|difference| !difference.users) {
+    let excused = comparison.differences.iter().filter(|difference| difference.excused).count();
+    for difference in comparison.differences.iter().filter(|difference| !difference.excused) {
         let absent = || "absent".to_owned();
         broken.push(format!(
             "{}{}: upgraded {}, fresh {} (owner: {})",
@@ -191,17 +191,14 @@ fn converged(evidence: &Evidence<'_>) -> Checked {
             difference.owner,
         ));
     }
-    let summary = match users {
-        0 => {
-            format!("{} objects compared with a fresh install, no difference of a user's", comparison.objects)
-        }
+    let compared = comparison.objects;
+    let summary = match excused {
+        0 => format!("{compared} objects compared with a fresh install, no difference"),
         1 => format!(
-            "{} objects compared with a fresh install, 1 difference is a user's own",
-            comparison.objects
+            "{compared} objects compared with a fresh install, 1 difference that isn't the platform's"
         ),
         n => format!(
-            "{} objects compared with a fresh install, {n} differences are users' own",
-            comparison.objects
+            "{compared} objects compared with a fresh install, {n} differences that aren't the platform's"
         ),
     };
     Checked::new(Promise::Converged, summary, broken, Vec::new())
@@ -247,9 +244,12 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
             Some(after) => {
                 for part in ["data", "spec", "stringData"] {
                     let Some(wanted) = before.get(part) else { continue };
-                    if let Some(field) =
-                        missing(wanted, after.get(part).unwrap_or(&Value::Null), format!(".{part}"))
-                    {
+                    if let Some(field) = missing(
+                        wanted,
+                        after.get(part).unwrap_or(&Value::Null),
+                        format!(".{part}"),
+                        &|_, _| false,
+                    ) {
                         broken.push(format!("{key}, made by {person}: {field} is not as it was"));
                     }
                 }
@@ -301,7 +301,7 @@ fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
         }
         let wrong = match evidence.objects.get(&declared.key) {
             None => Some("is not there".to_owned()),
-            Some(live) => not_as_declared(&declared.key, &declared.value, live, &generated)
+            Some(live) => not_as_declared(evidence, &declared.key, &declared.value, live, &generated)
                 .map(|field| format!("{field} is not as the release declares it")),
         };
         let excused =
@@ -327,14 +327,19 @@ fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
 }
 
 fn people(evidence: &Evidence<'_>) -> Checked {
-    let mut broken = Vec::new();
-    for notebook in evidence.notebooks.iter().filter(|notebook| !notebook.outcome.is_fine()) {
-        let what = match notebook.outcome {
-            NotebookOutcome::Stale => "runs another image than the screen promised",
-            NotebookOutcome::KeptUnmarked => "is outdated, and nothing tells so",
-            _ => "does not run",
-        };
-        broken.push(format!("{}'s {} {what}", notebook.person, notebook.selection));
+    let (mut broken, mut at_risk) = (Vec::new(), Vec::new());
+    for notebook in evidence.notebooks {
+        let whose = format!("{}'s {}", notebook.person, notebook.selection);
+        match notebook.outcome {
+            NotebookOutcome::AsPromised | NotebookOutcome::KeptAndMarked => {}
+            NotebookOutcome::KeptUnmarked => {
+                at_risk.push(format!("{whose} is outdated, and nothing tells so"))
+            }
+            NotebookOutcome::Stale => {
+                broken.push(format!("{whose} runs another image than the screen promised"))
+            }
+            NotebookOutcome::NotRunning => broken.push(format!("{whose} does not run")),
+        }
     }
     for model in evidence.models.iter().filter(|model| !model.serves) {
         broken.push(format!(
@@ -345,7 +350,7 @@ fn people(evidence: &Evidence<'_>) -> Checked {
         ));
     }
     let summary = format!("{} notebooks, {} models", evidence.notebooks.len(), evidence.models.len());
-    Checked::new(Promise::People, summary, broken, Vec::new())
+    Checked::new(Promise::People, summary, broken, at_risk)
 }
 
 /// The generated values that a release declares.
@@ -391,6 +396,7 @@ fn disagreeing_secrets(evidence: &Evidence<'_>) -> Vec<String> {
 
 /// The first field of a declared object that the live one does not have as declared.
 fn not_as_declared(
+    evidence: &Evidence<'_>,
     key: &ObjectKey,
     declared: &Value,
     live: &Value,
@@ -410,11 +416,29 @@ fn not_as_declared(
     if let Some(data) = map.get_mut("data").and_then(Value::as_object_mut) {
         data.retain(|name, _| !generated.contains(&Generated { key: key.clone(), data_key: name.clone() }));
     }
-    missing(&declared, live, String::new())
+    missing(&declared, live, String::new(), &|declared, live| is_the_same_image(evidence, declared, live))
 }
 
+/// Whether one text is a reference by tag and the other the same image, by the digest that the tag stands for.
+fn is_the_same_image(evidence: &Evidence<'_>, declared: &Value, live: &Value) -> bool {
+    let reference = |value: &Value| Reference::parse(value.as_str()?).ok();
+    let (Some(declared), Some(live)) = (reference(declared), reference(live)) else { return false };
+    let attempts = scantling_endpoint::attempts(&declared, evidence.mirrors, &Keyring::default());
+    declared.same_repository(&live)
+        && live.digest().is_some_and(|digest| {
+            attempts.iter().any(|attempt| {
+                let selector = attempt.selector.to_string();
+                evidence.registry.resolve(&attempt.host, &attempt.repository, &selector).as_ref()
+                    == Some(digest)
+            })
+        })
+}
+
+/// Whether what is not equal is as good as equal.
+type Equivalent<'e> = dyn Fn(&Value, &Value) -> bool + 'e;
+
 /// The first part of `wanted` that `live` does not have; a live object may have more.
-fn missing(wanted: &Value, live: &Value, path: String) -> Option<String> {
+fn missing(wanted: &Value, live: &Value, path: String, equivalent: &Equivalent<'_>) -> Option<String> {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => wanted.iter().find_map(|(key, value)| {
             let path = if key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -423,7 +447,7 @@ fn missing(wanted: &Value, live: &Value, path: String) -> Option<String> {
                 format!("{path}[\"{key}\"]")
             };
             match live.get(key) {
-                Some(live) => missing(value, live, path),
+                Some(live) => missing(value, live, path, equivalent),
                 // What is empty is as good as absent: servers drop it.
                 None if value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty) => None,
                 None => Some(path),
@@ -433,13 +457,11 @@ fn missing(wanted: &Value, live: &Value, path: String) -> Option<String> {
             if wanted.len() > live.len() {
                 return Some(path);
             }
-            wanted
-                .iter()
-                .zip(live)
-                .enumerate()
-                .find_map(|(index, (value, live))| missing(value, live, format!("{path}[{index}]")))
+            wanted.iter().zip(live).enumerate().find_map(|(index, (value, live))| {
+                missing(value, live, format!("{path}[{index}]"), equivalent)
+            })
         }
-        (wanted, live) => (wanted != live).then_some(path),
+        (wanted, live) => (wanted != live && !equivalent(wanted, live)).then_some(path),
     }
 }
 

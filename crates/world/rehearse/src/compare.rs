@@ -1,7 +1,7 @@
 //! Holds an upgraded cluster against a freshly installed one.
 //!
 //! What differs from one cluster to the next by nature is left out: identities and times in metadata, objects that
-//! controllers make under random names, and the values of generated secrets. Of a status only the contents of image
+//! controllers make under random names, what runs remember of themselves, and the values of generated secrets. Of a status only the contents of image
 //! streams count.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,9 @@ const PASSING_KINDS: [&str; 12] = [
     "ServiceAccount",
     "Image",
 ];
+
+/// Where runs keep their journal and state, which tell how a cluster came to be as it is.
+const RUNS_NAMESPACE: &str = "scantling-system";
 
 /// Metadata that every cluster gives anew.
 const PASSING_METADATA: [&str; 7] = [
@@ -66,10 +69,10 @@ pub struct Difference {
     pub upgraded: Option<String>,
     /// What a fresh one has.
     pub fresh: Option<String>,
-    /// Whose it is: a person, or a field manager.
+    /// Whose it is: a person, the vendor's installer, or a field manager.
     pub owner: String,
-    /// Whether that is a person, whose it is to differ.
-    pub users: bool,
+    /// Whether it may differ: it is none of the platform's.
+    pub excused: bool,
 }
 
 /// One side of a comparison: objects as an API server has them.
@@ -84,18 +87,17 @@ pub struct Generated {
     pub data_key: String,
 }
 
-/// Compares two clusters. `owner` says whose a difference is and whether that is a person.
+/// Compares two clusters. `owner` says whose a difference is and whether it may differ.
 pub fn compare(
     upgraded: &Objects,
     fresh: &Objects,
     generated: &BTreeSet<Generated>,
     owner: impl Fn(&ObjectKey, Option<&[Segment]>) -> (String, bool),
 ) -> Comparison {
-    let keys: BTreeSet<&ObjectKey> = upgraded
-        .keys()
-        .chain(fresh.keys())
-        .filter(|key| !PASSING_KINDS.contains(&key.kind.as_str()))
-        .collect();
+    let is_compared = |key: &&ObjectKey| {
+        !PASSING_KINDS.contains(&key.kind.as_str()) && key.namespace.as_deref() != Some(RUNS_NAMESPACE)
+    };
+    let keys: BTreeSet<&ObjectKey> = upgraded.keys().chain(fresh.keys()).filter(is_compared).collect();
     let mut comparison = Comparison { objects: keys.len(), differences: Vec::new() };
     for key in keys {
         let object = key.to_string();
@@ -105,27 +107,29 @@ pub fn compare(
                 let mut found = Vec::new();
                 differences(&a, &b, &mut Vec::new(), &mut found);
                 for (path, a, b) in found {
-                    let (owner, users) = owner(key, Some(&path));
+                    let (owner, excused) = owner(key, Some(&path));
+                    // Nobody owns what is not there: a field that a fresh install has is the platform's.
+                    let excused = excused && a.is_some();
                     comparison.differences.push(Difference {
                         object: object.clone(),
                         field: Some(field(&path)),
                         upgraded: a.map(|value| shown(key, &value)),
                         fresh: b.map(|value| shown(key, &value)),
                         owner,
-                        users,
+                        excused,
                     });
                 }
             }
             (a, _) => {
                 let there = Some("present".to_owned());
-                let (owner, users) = owner(key, None);
+                let (owner, excused) = owner(key, None);
                 comparison.differences.push(Difference {
                     object,
                     field: None,
                     upgraded: a.and(there.clone()),
                     fresh: if a.is_some() { None } else { there },
                     owner,
-                    users,
+                    excused,
                 });
             }
         }
@@ -243,6 +247,8 @@ fn child(a: Option<&Value>, b: Option<&Value>, path: &mut Vec<Segment>, found: &
                 path.pop();
             }
         }
+        // What is null is as good as absent.
+        (Some(Value::Null), None) | (None, Some(Value::Null)) => {}
         (a, b) => found.push((path.clone(), a.cloned(), b.cloned())),
     }
 }

@@ -1,7 +1,10 @@
 //! Scantling's controllers, as the operator runs them: the reconcilers on the driver, with what is known of images.
 
+use std::collections::BTreeSet;
+
 use scantling_api::GroupVersionKind;
 use scantling_cluster::{Clock, Cluster, DriveSettings, Driven};
+use scantling_contents::shown_version;
 use scantling_image::{Platform, Reference};
 use scantling_observed::{Observed, PackageVersion};
 use scantling_reconcile::{KnownImage, KnownImages, RECONCILERS};
@@ -53,8 +56,12 @@ impl Controllers {
     async fn known_images(&self) -> Result<KnownImages, String> {
         let failed = |error: scantling_cluster::ClusterError| error.to_string();
         let served = self.cluster.served().await.map_err(failed)?;
-        let pods = [GroupVersionKind::new("", "v1", "Pod")];
-        let observed = self.cluster.observe(&served, &pods, None).await.map_err(failed)?;
+        let kinds = [
+            GroupVersionKind::new("", "v1", "Pod"),
+            GroupVersionKind::new("scantling.dev", "v1alpha1", "NotebookImage"),
+        ];
+        let observed = self.cluster.observe(&served, &kinds, None).await.map_err(failed)?;
+        let shown = shown_names(&observed);
         let mut known = KnownImages::new();
         for reference in running(&observed) {
             let Ok(resolved) = self.registry.resolve(&reference).await else { continue };
@@ -63,15 +70,23 @@ impl Controllers {
             let Ok(contents) = self.registry.contents(&reference, &platform).await else { continue };
             known.insert(KnownImage {
                 identity: resolved.identity,
-                packages: contents
-                    .packages
-                    .into_iter()
-                    .map(|package| PackageVersion { name: package.name, version: package.version })
+                packages: shown
+                    .iter()
+                    .filter_map(|name| {
+                        let version = shown_version(&contents, name)?;
+                        Some(PackageVersion { name: name.clone(), version })
+                    })
                     .collect(),
             });
         }
         Ok(known)
     }
+}
+
+/// Every name that the catalogue shows a version for.
+fn shown_names(observed: &Observed) -> BTreeSet<String> {
+    let entries = observed.notebook_images().filter_map(|entry| entry.spec().ok());
+    entries.flat_map(|spec| spec.packages.into_iter().map(|package| package.name)).collect()
 }
 
 fn running(observed: &Observed) -> Vec<Reference> {

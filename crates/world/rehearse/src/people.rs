@@ -66,13 +66,6 @@ pub enum NotebookOutcome {
     NotRunning,
 }
 
-impl NotebookOutcome {
-    /// Whether its person can be content.
-    pub fn is_fine(self) -> bool {
-        matches!(self, Self::AsPromised | Self::KeptAndMarked)
-    }
-}
-
 /// A version on the screen, and the one in the image that runs.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -480,7 +480,14 @@ async fn by_script(stage: &mut Stage<'_>, name: &str, steps: &[Step]) -> Result<
     let title = release.release.title();
     stage.recorder.say(&Actor::Vendor, format!("script for {title} starts"));
     let writes = stage.sandbox.script_writes();
-    let failure = stage.script(release, Actor::Vendor, steps, Variables::new()).await.err();
+    let result = stage.script(release, Actor::Vendor, steps, Variables::new()).await;
+    let failure = match result {
+        Ok(created) => {
+            stage.installed.extend(created);
+            None
+        }
+        Err(error) => Some(error),
+    };
     let writes = stage.sandbox.script_writes().saturating_sub(writes);
     stage.recorder.say(
         &Actor::Vendor,
@@ -616,8 +623,15 @@ fn compare_with(stage: &Stage<'_>, objects: &Objects, fresh: &Objects, played: &
         })
         .or_else(|| controller_owner(objects, stage, key))
     };
+    let by_scantling = stage.options.way == Way::Scantling;
+    let declared: BTreeSet<&ObjectKey> =
+        played.release.release.objects.iter().map(|object| &object.key).collect();
     compare::compare(objects, fresh, &generated, |key, path| match (path, whose(key)) {
         (None, Some(person)) => (person, true),
+        // What only the vendor's installer keeps is neither the release's nor Scantling's to take away.
+        (None, None) if by_scantling && stage.installed.contains(key) && !declared.contains(key) => {
+            ("the vendor's installer".to_owned(), true)
+        }
         (None, None) => ("nobody".to_owned(), false),
         (Some(path), person) => {
             let managers = objects.get(key).map(|object| owners(object, path)).unwrap_or_default();

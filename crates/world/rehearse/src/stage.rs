@@ -1,6 +1,6 @@
 //! One cluster on which a story is played: the sandbox, the clients that reach it, and what was seen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub(crate) struct Stage<'a> {
     pub mirrors: Mirrors,
     /// Objects that people made, and who.
     pub people: BTreeMap<ObjectKey, String>,
+    /// Objects that the vendor's installer made.
+    pub installed: BTreeSet<ObjectKey>,
     library: Mutex<Library>,
     opened: Vec<Opened>,
     deployed: Vec<Deployed>,
@@ -95,6 +97,7 @@ impl<'a> Stage<'a> {
             recorder,
             mirrors,
             people: BTreeMap::new(),
+            installed: BTreeSet::new(),
             library: Mutex::default(),
             opened: Vec::new(),
             deployed: Vec::new(),

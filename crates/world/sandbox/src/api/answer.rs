@@ -180,6 +180,10 @@ pub(super) fn metadata_only(object: &Value) -> Value {
 
 /// A refusal as a response.
 pub(super) fn refusal(status: &Status) -> Response<Bytes> {
+    if *status == Status::no_such_path() {
+        let text = Bytes::from(format!("{}\n", status.message));
+        return response(status.code, text, "text/plain; charset=utf-8", &[]);
+    }
     let mut response = response(status.code, status.to_value().to_string().into(), "application/json", &[]);
     if let Some(seconds) = status.details.get("retryAfterSeconds").and_then(Value::as_u64) {
         response.headers_mut().insert(http::header::RETRY_AFTER, HeaderValue::from(seconds));

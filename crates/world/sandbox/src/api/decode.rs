@@ -58,23 +58,14 @@ impl ApiServer {
     }
 }
 
-impl ApiServer {
-    /// What is to be said about an applied object: a built-in kind refuses unknown fields when it is merged, so only
-    /// duplicates and what a custom kind prunes are left.
-    pub(super) fn judge_applied(
-        &self,
-        facts: &KindFacts,
-        applied: &mut Value,
-        duplicates: &[String],
-        validation: FieldValidation,
-    ) -> Result<Vec<String>, Status> {
-        let mut problems: Vec<String> =
-            duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
-        if self.is_custom(facts) {
-            problems.extend(self.prune(facts, applied));
-        }
-        judge(facts, problems, validation)
-    }
+/// What is to be said about an applied object: unknown fields are refused when it is merged, so only duplicates are left.
+pub(super) fn judge_applied(
+    facts: &KindFacts,
+    duplicates: &[String],
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let problems = duplicates.iter().map(|path| format!("duplicate field \"{path}\"")).collect();
+    judge(facts, problems, validation)
 }
 
 /// What becomes of unknown and duplicate fields.

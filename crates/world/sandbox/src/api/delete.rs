@@ -54,13 +54,21 @@ impl ApiServer {
         require(facts, key, &live, options)?;
         let mut object = live.as_ref().clone();
         settle_finalizers(&mut object, options.propagation);
+        let definition = custom::is_definition(&key.group, &key.kind);
+        if definition && object::text(&live, "/metadata/deletionTimestamp").is_empty() {
+            meta::add_finalizer(&mut object, custom::CLEANUP);
+        }
         let grace = grace_period(facts, &live, options.grace_period_seconds);
         let held = grace > 0 || meta::has_finalizers(&object);
         if !held {
+            if is_pod(facts) {
+                mark_ended(&mut object, at.now);
+            }
             if options.dry_run {
                 return Ok(Deleted::Gone(object));
             }
-            return Ok(Deleted::Gone(self.remove(at, key)?.unwrap_or(object)));
+            let gone = self.remove(at, key)?;
+            return Ok(Deleted::Gone(if is_pod(facts) { object } else { gone.unwrap_or(object) }));
         }
         let before = live.pointer("/metadata/deletionGracePeriodSeconds").and_then(Value::as_i64);
         let namespace = facts.gvk.group.is_empty() && facts.gvk.kind == "Namespace";
@@ -72,7 +80,7 @@ impl ApiServer {
             let counted = meta::counts_generations(facts, self.is_custom(facts));
             let fields = metadata(&mut object);
             fields.insert("deletionTimestamp".into(), json!(super::rfc3339_seconds(when)));
-            if !namespace {
+            if !namespace && !definition {
                 fields.insert("deletionGracePeriodSeconds".into(), json!(grace));
             }
             if counted && let Some(generation) = fields.get("generation").and_then(Value::as_i64) {
@@ -87,11 +95,8 @@ impl ApiServer {
             return Ok(Deleted::Pending(object));
         }
         let stored = self.store.put(key.clone(), object);
-        if custom::is_definition(&key.group, &key.kind) {
+        if definition {
             self.definition_written(at, key)?;
-            if self.store.get(key).is_none() {
-                return Ok(Deleted::Gone(stored.as_ref().clone()));
-            }
         }
         Ok(Deleted::Pending(stored.as_ref().clone()))
     }
@@ -105,10 +110,7 @@ fn require(facts: &KindFacts, key: &ObjectKey, live: &Value, options: &DeleteOpt
         if let Some(wanted) = wanted
             && wanted != found
         {
-            let detail = format!(
-                "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}"
-            );
-            return Err(Status::conflict(facts, &key.name, &detail));
+            return Err(Status::precondition(&facts.gvk, &key.name, what, wanted, found));
         }
     }
     Ok(())
@@ -131,11 +133,25 @@ fn settle_finalizers(object: &mut Value, propagation: Option<Propagation>) {
     }
 }
 
+fn is_pod(facts: &KindFacts) -> bool {
+    facts.gvk.group.is_empty() && facts.gvk.kind == "Pod"
+}
+
+/// The answer to the deletion of a pod that goes at once shows it with a deletion timestamp.
+fn mark_ended(pod: &mut Value, now: jiff::Timestamp) {
+    let fields = metadata(pod);
+    if let Some(generation) = fields.get("generation").and_then(Value::as_i64) {
+        fields.insert("generation".into(), json!(generation + 1));
+    }
+    fields.insert("deletionTimestamp".into(), json!(super::rfc3339_seconds(now)));
+    fields.insert("deletionGracePeriodSeconds".into(), json!(0));
+}
+
 /// Only pods take their time; one that no node has, or that has ended, goes at once.
 fn grace_period(facts: &KindFacts, object: &Value, asked: Option<i64>) -> i64 {
     /// A pod's `terminationGracePeriodSeconds` when it says nothing.
     const DEFAULT: i64 = 30;
-    if !(facts.gvk.group.is_empty() && facts.gvk.kind == "Pod") {
+    if !is_pod(facts) {
         return 0;
     }
     let unscheduled = object::text(object, "/spec/nodeName").is_empty();

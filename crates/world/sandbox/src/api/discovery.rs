@@ -45,7 +45,7 @@ impl ApiServer {
             })),
             Path::Group(name) => {
                 let facts = self.named_groups().find(|facts| facts.name == *name);
-                let mut document = group(facts.ok_or_else(Status::no_such_resource)?);
+                let mut document = group(facts.ok_or_else(Status::no_such_path)?);
                 document["kind"] = json!("APIGroup");
                 document["apiVersion"] = json!("v1");
                 Ok(document)
@@ -91,15 +91,15 @@ impl ApiServer {
             }
         }
         if resources.is_empty() {
-            return Err(Status::no_such_resource());
+            return Err(Status::no_such_path());
         }
         let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-        Ok(json!({
-            "kind": "APIResourceList",
-            "apiVersion": "v1",
-            "groupVersion": group_version,
-            "resources": resources,
-        }))
+        let mut list =
+            json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+        if !group.is_empty() {
+            list["apiVersion"] = json!("v1");
+        }
+        Ok(list)
     }
 
     fn aggregated(&self, wanted: impl Fn(&GroupFacts) -> bool) -> Value {

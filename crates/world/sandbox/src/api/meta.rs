@@ -79,7 +79,7 @@ pub(super) fn counts_generations(facts: &KindFacts, custom: bool) -> bool {
     custom
         || matches!(
             (facts.gvk.group.as_str(), facts.gvk.kind.as_str()),
-            ("", "Pod" | "ReplicationController")
+            ("", "Pod" | "PodTemplate" | "ReplicationController")
                 | ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
                 | ("batch", "Job" | "CronJob")
                 | ("policy", "PodDisruptionBudget")
@@ -87,6 +87,7 @@ pub(super) fn counts_generations(facts: &KindFacts, custom: bool) -> bool {
                 | ("apiextensions.k8s.io", "CustomResourceDefinition")
                 | ("scheduling.k8s.io", "PriorityClass")
                 | ("storage.k8s.io", "CSIDriver")
+                | ("discovery.k8s.io", "EndpointSlice")
                 | (
                     "admissionregistration.k8s.io"
                         | "flowcontrol.apiserver.k8s.io"

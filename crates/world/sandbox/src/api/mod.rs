@@ -108,10 +108,10 @@ pub(crate) struct ApiServer {
 impl ApiServer {
     /// An empty server. OpenShift's kinds are served only on that flavour.
     pub(crate) fn new(openshift: bool) -> Self {
-        let mut kinds = Kinds::default();
+        let mut kinds = Kinds::kubernetes().clone();
         // Alpha and beta versions are off on a server, unless someone turns them on.
-        for facts in Kinds::kubernetes().iter().filter(|facts| is_stable(&facts.gvk.version)) {
-            kinds.insert(facts.clone());
+        for facts in Kinds::kubernetes().iter().filter(|facts| !is_stable(&facts.gvk.version)) {
+            kinds.remove(&facts.gvk);
         }
         let mut schema = Schema::kubernetes().clone();
         if openshift {

@@ -33,10 +33,10 @@ impl ApiServer {
             return self.apply(call, facts, key, subresource, &options, at);
         }
         if call.query.has("force") {
-            return Err(options_invalid(Cause::forbidden(
-                "force",
-                "may not be specified for non-apply patch",
-            )));
+            return Err(Status::options(
+                "PatchOptions",
+                Cause::forbidden("force", "may not be specified for non-apply patch"),
+            ));
         }
         let custom = self.is_custom(facts);
         let live = self.live_part(facts, key, subresource)?;
@@ -58,8 +58,10 @@ impl ApiServer {
             other => return Err(unsupported(other, custom)),
         };
         let value = patched.map_err(|error| refused(facts, key, &error))?;
-        let (object, warnings) =
-            self.fit_part(facts, subresource, Body { value, duplicates }, options.validation)?;
+        require_unchanged_name(&value, key)?;
+        let (object, warnings) = self
+            .fit_part(facts, subresource, Body { value, duplicates }, options.validation)
+            .map_err(unfit)?;
         let updated = self.update_part(at, facts, key, subresource, object, &options)?;
         Ok(Answer { warnings, ..Self::answer_part(200, facts, subresource, updated) })
     }
@@ -75,16 +77,38 @@ impl ApiServer {
     ) -> Result<Answer, Status> {
         if call.query.get("fieldManager").is_none() {
             let cause = Cause::required("fieldManager", "is required for apply patch");
-            return Err(options_invalid(cause));
+            return Err(Status::options("PatchOptions", cause));
         }
         let body = body::yaml(call.body)?;
         let mut applied = body.value;
         require_named(&mut applied, key)?;
         let options = Options { force: call.query.flag("force"), ..options.clone() };
-        let warnings = self.judge_applied(facts, &mut applied, &body.duplicates, options.validation)?;
+        let warnings = super::decode::judge_applied(facts, &body.duplicates, options.validation)?;
         let (code, object) = self.apply_object(at, facts, key, subresource, &applied, &options)?;
         Ok(Answer { warnings, ..Self::answer_part(code, facts, subresource, object) })
     }
+}
+
+/// What a patch makes of an object and does not fit is the patch's fault.
+fn unfit(status: Status) -> Status {
+    if status.code != 400 {
+        return status;
+    }
+    // The object may hold secrets and is not repeated, unlike on a real server.
+    let cause = Cause::invalid("patch", &Value::String(String::new()), &status.message);
+    Status::invalid(&scantling_api::GroupVersionKind::new("", "", ""), "", vec![cause])
+}
+
+/// A patch may not rename.
+fn require_unchanged_name(patched: &Value, key: &ObjectKey) -> Result<(), Status> {
+    let name = scantling_api::object::name(patched);
+    if name == key.name {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        key.name
+    )))
 }
 
 /// The name in an applied object is that of the path, or absent.
@@ -123,14 +147,6 @@ fn unsupported(got: &str, custom: bool) -> Status {
     Status::unsupported_media_type(got, &known.join(", "))
 }
 
-fn options_invalid(cause: Cause) -> Status {
-    Status::invalid(
-        &scantling_api::GroupVersionKind::new("meta.k8s.io", "v1", "PatchOptions"),
-        "",
-        vec![cause],
-    )
-}
-
 /// A refusal of the merge rules, as a server words it.
 pub(super) fn refused(facts: &KindFacts, key: &ObjectKey, error: &MergeError) -> Status {
     match error {
@@ -163,6 +179,13 @@ pub(super) fn refused(facts: &KindFacts, key: &ObjectKey, error: &MergeError) ->
         MergeError::Patch(message) => {
             Status::invalid(&facts.gvk, &key.name, vec![Cause::invalid("patch", &Value::Null, message)])
         }
-        MergeError::Invalid { .. } | MergeError::Ownership(_) => Status::internal(error.to_string()),
+        MergeError::Invalid { misfit, .. } => Status::unexplained(format!(
+            "failed to create typed patch object ({}/{}; {}, Kind={}): {misfit}",
+            key.namespace.as_deref().unwrap_or_default(),
+            key.name,
+            facts.gvk.api_version(),
+            facts.gvk.kind
+        )),
+        MergeError::Ownership(_) => Status::internal(error.to_string()),
     }
 }

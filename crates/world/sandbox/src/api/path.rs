@@ -80,7 +80,7 @@ impl Path {
             ["openapi", "v3", rest @ ..] => Ok(Path::OpenApiV3(Some(rest.join("/")))),
             ["api", version, rest @ ..] => Target::parse("", version, rest).map(Path::Objects),
             ["apis", group, version, rest @ ..] => Target::parse(group, version, rest).map(Path::Objects),
-            _ => Err(Status::no_such_resource()),
+            _ => Err(Status::no_such_path()),
         }
     }
 }

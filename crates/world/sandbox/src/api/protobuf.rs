@@ -194,7 +194,7 @@ fn fill(
     while let Some((number, wired)) = fields.next()? {
         match (numbers.get(&number), wired) {
             (Some(WireField::Inline(inner)), Wired::Bytes(bytes)) => {
-                fill(def, inner, bytes, object, depth + 1)?
+                fill(def, inner, bytes, object, depth + 1)?;
             }
             (Some(WireField::Field { name, bytes }), wired) => {
                 let facts = def.map.as_ref().and_then(|map| map.fields.get(name));
@@ -350,7 +350,7 @@ fn special(type_name: &str, bytes: &[u8], depth: usize) -> Result<Option<Value>,
                     while let Some((number, wired)) = all.next()? {
                         match (number, wired, name) {
                             (2, Wired::Bytes(item), "JSONSchemaPropsOrArray") => {
-                                items.push(message(&schema, item, depth + 1)?)
+                                items.push(message(&schema, item, depth + 1)?);
                             }
                             (2, Wired::Bytes(item), _) => items.push(Value::String(text(item)?)),
                             _ => {}

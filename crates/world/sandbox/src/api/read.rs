@@ -4,11 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use scantling_api::{KindFacts, ObjectKey};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::answer::{Answer, List};
 use super::selector::Selector;
 use super::serve::Call;
-use super::{ApiServer, Status};
+use super::{ApiServer, Cause, Status};
 
 /// Where the next page begins. Clients hand it back as it is.
 #[derive(Serialize, Deserialize)]
@@ -81,16 +82,22 @@ impl ApiServer {
         let asked = asked.map(parse_version).transpose()?;
         match (call.query.get("resourceVersionMatch"), asked) {
             (None, None | Some(0)) | (Some("NotOlderThan"), Some(0)) => Ok(current),
-            (Some(_), None) => Err(Status::bad_request(
-                "resourceVersionMatch is forbidden unless resourceVersion is provided",
-            )),
+            (Some(_), None) => {
+                let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+                Err(Status::options("ListOptions", Cause::forbidden("resourceVersionMatch", detail)))
+            }
             (_, Some(asked)) if asked > current => Err(too_large(asked, current)),
-            (Some("Exact"), Some(0)) => Err(Status::bad_request(
-                "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
-            )),
+            (Some("Exact"), Some(0)) => {
+                let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+                Err(Status::options("ListOptions", Cause::forbidden("resourceVersionMatch", detail)))
+            }
             (Some("Exact"), Some(asked)) => Ok(asked),
             (None | Some("NotOlderThan"), Some(_)) => Ok(current),
-            (Some(other), _) => Err(Status::bad_request(format!("unknown resourceVersionMatch {other:?}"))),
+            (Some(other), _) => {
+                let cause =
+                    Cause::unsupported("resourceVersionMatch", &json!(other), &["Exact", "NotOlderThan", ""]);
+                Err(Status::options("ListOptions", cause))
+            }
         }
     }
 }

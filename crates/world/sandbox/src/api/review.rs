@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answer::Answer;
 use super::body;
 use super::serve::Call;
-use super::{ApiServer, Moment, Status};
+use super::{ApiServer, Status};
 
 /// The one user.
 const USER: &str = "system:admin";
@@ -16,11 +16,7 @@ const GROUPS: [&str; 2] = ["system:masters", "system:authenticated"];
 
 impl ApiServer {
     /// The answer, if the kind is that of a question.
-    pub(super) fn review(
-        call: &Call<'_>,
-        facts: &KindFacts,
-        at: &Moment<'_>,
-    ) -> Result<Option<Answer>, Status> {
+    pub(super) fn review(call: &Call<'_>, facts: &KindFacts) -> Result<Option<Answer>, Status> {
         let group = facts.gvk.group.as_str();
         if group != "authorization.k8s.io" && group != "authentication.k8s.io" {
             return Ok(None);
@@ -47,7 +43,6 @@ impl ApiServer {
         if !metadata.is_object() {
             *metadata = json!({});
         }
-        metadata["creationTimestamp"] = json!(at.seconds());
         fields.insert("status".into(), status);
         Ok(Some(Answer { code: 201, ..Answer::document(review) }))
     }

@@ -121,8 +121,7 @@ fn parse_fields(
                 "invalid field selector {term:?}: it must be FIELD=VALUE or FIELD!=VALUE"
             ))
         })?;
-        let field = field(facts, name, custom)
-            .ok_or_else(|| Status::bad_request(format!("field label not supported: {name}")))?;
+        let field = field(facts, name, custom).ok_or_else(|| unknown_field(facts, name, custom))?;
         if fields.len() >= MAX_REQUIREMENTS {
             return Err(Status::bad_request("the field selector has too many terms"));
         }
@@ -170,8 +169,19 @@ fn unescape(value: &str) -> String {
     text
 }
 
-fn field(facts: &KindFacts, name: &str, custom: &[String]) -> Option<Field> {
-    let of_kind: &[&str] = match (facts.gvk.group.as_str(), facts.gvk.kind.as_str()) {
+/// Kinds without fields of their own are refused in other words than those with some.
+fn unknown_field(facts: &KindFacts, name: &str, custom: &[String]) -> Status {
+    if !of_kind(facts).is_empty() || !custom.is_empty() {
+        return Status::bad_request(format!("field label not supported: {name}"));
+    }
+    let known =
+        if facts.namespaced { "\"metadata.name\", \"metadata.namespace\"" } else { "\"metadata.name\"" };
+    Status::bad_request(format!("\"{name}\" is not a known field selector: only {known}"))
+}
+
+/// The fields that a kind knows beside its name and namespace.
+fn of_kind(facts: &KindFacts) -> &'static [&'static str] {
+    match (facts.gvk.group.as_str(), facts.gvk.kind.as_str()) {
         ("", "Pod") => &[
             "spec.nodeName",
             "spec.restartPolicy",
@@ -204,10 +214,13 @@ fn field(facts: &KindFacts, name: &str, custom: &[String]) -> Option<Field> {
         ("certificates.k8s.io", "CertificateSigningRequest") => &["spec.signerName"],
         ("build.openshift.io", "Build") => &["status", "podName"],
         _ => &[],
-    };
+    }
+}
+
+fn field(facts: &KindFacts, name: &str, custom: &[String]) -> Option<Field> {
     let known = name == "metadata.name"
         || name == "metadata.namespace" && facts.namespaced
-        || of_kind.contains(&name)
+        || of_kind(facts).contains(&name)
         || custom.iter().any(|path| path.trim_start_matches('.') == name);
     if !known {
         return None;

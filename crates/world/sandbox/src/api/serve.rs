@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{Method, Request};
-use scantling_api::{KindFacts, ObjectKey};
+use scantling_api::{GroupVersionKind, KindFacts, ObjectKey};
 use serde_json::{Value, json};
 
 use super::accept::{Accept, Include};
@@ -135,6 +135,9 @@ impl ApiServer {
                 }
             }
         };
+        let mut answer = answer;
+        answer.warnings.extend(super::warnings::of_deprecated(&facts).map(str::to_owned));
+        answer.warnings.extend(self.custom_version(&facts).and_then(|version| version.deprecation.clone()));
         Ok(Reply::Once(self.respond(answer, call.accept, at.now)))
     }
 
@@ -145,7 +148,7 @@ impl ApiServer {
         namespace: Option<&str>,
         at: &mut Moment<'_>,
     ) -> Result<Answer, Status> {
-        if let Some(answer) = Self::review(call, facts, at)? {
+        if let Some(answer) = Self::review(call, facts)? {
             return Ok(answer);
         }
         let options = call.options()?;
@@ -169,8 +172,34 @@ impl ApiServer {
         let options = call.options()?;
         let (mut object, warnings) = self.decode(call, facts, &options)?;
         require_same_identity(&mut object, key)?;
+        if scantling_api::object::resource_version(&object).is_empty() && self.needs_version(facts) {
+            let cause =
+                Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+            let named = GroupVersionKind::new(
+                facts.gvk.group.as_str(),
+                facts.gvk.version.as_str(),
+                facts.plural.as_str(),
+            );
+            self.live(facts, key)?;
+            return Err(Status::invalid(&named, &key.name, vec![cause]));
+        }
         let updated = self.update_object(at, facts, key, subresource, object, &options)?;
         Ok(Answer { warnings, ..Answer::object(200, facts, updated) })
+    }
+
+    /// Kinds whose objects are never replaced without saying which version (`AllowUnconditionalUpdate` of their
+    /// strategies).
+    fn needs_version(&self, facts: &KindFacts) -> bool {
+        self.is_custom(facts)
+            || matches!(
+                facts.gvk.kind.as_str(),
+                "CustomResourceDefinition"
+                    | "Lease"
+                    | "EndpointSlice"
+                    | "PodDisruptionBudget"
+                    | "RuntimeClass"
+                    | "APIService"
+            )
     }
 
     fn delete_one(
@@ -241,17 +270,27 @@ impl Call<'_> {
             Some(other) => {
                 let cause =
                     Cause::unsupported("fieldValidation", &json!(other), &["Ignore", "Strict", "Warn"]);
-                return Err(options_invalid(cause));
+                return Err(self.options_invalid(cause));
             }
         };
         Ok(Options { manager: self.manager()?, dry_run, validation, ..Options::default() })
+    }
+
+    fn options_invalid(&self, cause: Cause) -> Status {
+        let kind = match *self.method {
+            Method::POST => "CreateOptions",
+            Method::PUT => "UpdateOptions",
+            Method::DELETE => "DeleteOptions",
+            _ => "PatchOptions",
+        };
+        Status::options(kind, cause)
     }
 
     fn dry_run(&self) -> Result<bool, Status> {
         let mut dry_run = false;
         for value in self.query.all("dryRun").filter(|value| !value.is_empty()) {
             if value != "All" {
-                return Err(options_invalid(Cause::unsupported("dryRun", &json!([value]), &["All"])));
+                return Err(self.options_invalid(Cause::unsupported("dryRun", &json!([value]), &["All"])));
             }
             dry_run = true;
         }
@@ -267,7 +306,7 @@ impl Call<'_> {
                     &json!(manager),
                     format!("may not be longer than {MAX_MANAGER}"),
                 );
-                return Err(options_invalid(cause));
+                return Err(self.options_invalid(cause));
             }
             if let Some(c) = manager.chars().find(|c| c.is_control()) {
                 let cause = Cause::invalid(
@@ -275,7 +314,7 @@ impl Call<'_> {
                     &json!(manager),
                     format!("should only contain printable characters (found {c:?})"),
                 );
-                return Err(options_invalid(cause));
+                return Err(self.options_invalid(cause));
             }
             return Ok(manager.to_owned());
         }
@@ -284,13 +323,15 @@ impl Call<'_> {
         Ok(if name.is_empty() { "unknown".to_owned() } else { name })
     }
 
-    /// What a deletion is told, in its body or its query.
+    /// What a deletion is told: in its body, or, if there is none, in its query.
     fn delete_options(&self) -> Result<DeleteOptions, Status> {
         let body =
             if self.body.is_empty() { json!({}) } else { body::read(self.body, self.content_type)?.value };
-        let given = |name: &str| match self.query.get(name) {
-            Some(text) => Some(json!(text)),
-            None => body.get(name).filter(|value| !value.is_null()).cloned(),
+        let given = |name: &str| {
+            if self.body.is_empty() {
+                return self.query.get(name).map(|text| json!(text));
+            }
+            body.get(name).filter(|value| !value.is_null()).cloned()
         };
         let propagation = match given("propagationPolicy")
             .as_ref()
@@ -304,8 +345,12 @@ impl Call<'_> {
             Some("Foreground") => Some(Propagation::Foreground),
             Some("Orphan") => Some(Propagation::Orphan),
             Some(other) => {
-                let known = ["Background", "Foreground", "Orphan"];
-                return Err(options_invalid(Cause::unsupported("propagationPolicy", &json!(other), &known)));
+                let known = ["Foreground", "Background", "Orphan", "nil"];
+                return Err(self.options_invalid(Cause::unsupported(
+                    "propagationPolicy",
+                    &json!(other),
+                    &known,
+                )));
             }
         };
         let seconds = given("gracePeriodSeconds").map(|value| {
@@ -316,10 +361,10 @@ impl Call<'_> {
         });
         let text = |pointer| body.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
         let dry_run = match body.get("dryRun").and_then(Value::as_array).map(Vec::as_slice) {
-            None | Some([]) => self.dry_run()?,
+            None | Some([]) => self.body.is_empty() && self.dry_run()?,
             Some(values) if values.iter().all(|value| value == "All") => true,
             Some(values) => {
-                return Err(options_invalid(Cause::unsupported("dryRun", &json!(values), &["All"])));
+                return Err(self.options_invalid(Cause::unsupported("dryRun", &json!(values), &["All"])));
             }
         };
         Ok(DeleteOptions {
@@ -330,14 +375,6 @@ impl Call<'_> {
             dry_run,
         })
     }
-}
-
-fn options_invalid(cause: Cause) -> Status {
-    Status::invalid(
-        &scantling_api::GroupVersionKind::new("meta.k8s.io", "v1", "PatchOptions"),
-        "",
-        vec![cause],
-    )
 }
 
 /// The key of an object that a path names.

@@ -57,6 +57,18 @@ impl Cause {
         }
     }
 
+    /// A text with too many bytes.
+    pub(crate) fn too_long(field: impl Into<String>, limit: usize) -> Self {
+        let message = format!("Too long: may not be more than {limit} bytes");
+        Self { reason: "FieldValueTooLong", field: field.into(), message }
+    }
+
+    /// A list with too many items.
+    pub(crate) fn too_many(field: impl Into<String>, found: usize, limit: usize) -> Self {
+        let message = format!("Too many: {found}: must have at most {limit} items");
+        Self { reason: "FieldValueTooMany", field: field.into(), message }
+    }
+
     /// A value of the wrong type.
     pub(crate) fn type_invalid(
         field: impl Into<String>,
@@ -92,10 +104,8 @@ impl Status {
 
     fn about(mut self, group: &str, resource: &str, name: &str) -> Self {
         self.details = json!({"name": name, "group": group, "kind": resource});
-        if group.is_empty()
-            && let Some(details) = self.details.as_object_mut()
-        {
-            details.remove("group");
+        if let Some(details) = self.details.as_object_mut() {
+            details.retain(|_, value| *value != json!(""));
         }
         self
     }
@@ -113,6 +123,11 @@ impl Status {
         status
     }
 
+    /// The path is not one of a server's at all; answered as plain text.
+    pub(crate) fn no_such_path() -> Self {
+        Self::new(404, "", "404 page not found")
+    }
+
     /// An object of that name exists.
     pub(crate) fn already_exists(kind: &KindFacts, name: &str) -> Self {
         let message = format!("{} \"{name}\" already exists", resource(kind));
@@ -123,6 +138,21 @@ impl Status {
     pub(crate) fn conflict(kind: &KindFacts, name: &str, detail: &str) -> Self {
         let message = format!("Operation cannot be fulfilled on {} \"{name}\": {detail}", resource(kind));
         Self::new(409, "Conflict", message).about(&kind.gvk.group, &kind.plural, name)
+    }
+
+    /// The object is another one than the request is about.
+    pub(crate) fn precondition(
+        gvk: &GroupVersionKind,
+        name: &str,
+        what: &str,
+        wanted: &str,
+        found: &str,
+    ) -> Self {
+        let message = format!(
+            "Operation cannot be fulfilled on {} \"{name}\": the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have been deleted and then recreated",
+            qualified(gvk)
+        );
+        Self::new(409, "Conflict", message).about(&gvk.group, &gvk.kind, name)
     }
 
     /// Server-side apply met fields of other managers: one cause for each, as (field, message).
@@ -138,8 +168,7 @@ impl Status {
 
     /// Fields of the object are wrong.
     pub(crate) fn invalid(gvk: &GroupVersionKind, name: &str, causes: Vec<Cause>) -> Self {
-        let qualified =
-            if gvk.group.is_empty() { gvk.kind.clone() } else { format!("{}.{}", gvk.kind, gvk.group) };
+        let qualified = qualified(gvk);
         let texts: Vec<String> =
             causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let all = match texts.as_slice() {
@@ -222,6 +251,16 @@ impl Status {
         status
     }
 
+    /// A failure that a server reports without a reason.
+    pub(crate) fn unexplained(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// Options of a request are wrong; `kind` is that of the options.
+    pub(crate) fn options(kind: &str, cause: Cause) -> Self {
+        Self::invalid(&GroupVersionKind::new("meta.k8s.io", "v1", kind), "", vec![cause])
+    }
+
     /// The object does not fit its type, as a server's decoder or field manager answers.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(500, "InternalError", message)
@@ -254,6 +293,11 @@ impl Status {
         }
         value
     }
+}
+
+/// `Deployment.apps`, `Pod`.
+fn qualified(gvk: &GroupVersionKind) -> String {
+    if gvk.group.is_empty() { gvk.kind.clone() } else { format!("{}.{}", gvk.kind, gvk.group) }
 }
 
 /// `deployments.apps`, `pods`.

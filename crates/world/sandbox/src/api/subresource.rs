@@ -180,11 +180,13 @@ impl ApiServer {
         if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
             status["selector"] = json!(selector);
         }
+        // Go leaves a zero out.
+        let replicas = number(&self.replicas_pointer(facts));
         json!({
             "kind": "Scale",
             "apiVersion": "autoscaling/v1",
             "metadata": shown,
-            "spec": {"replicas": number(&self.replicas_pointer(facts))},
+            "spec": if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) },
             "status": status,
         })
     }

@@ -13,7 +13,7 @@ use super::accept::{Accept, Form};
 use super::read::{parse_version, too_large};
 use super::selector::Selector;
 use super::serve::Call;
-use super::{ApiServer, Moment, Status, WatchChunk, WatchId, table};
+use super::{ApiServer, Cause, Moment, Status, WatchChunk, WatchId, table};
 use crate::store::{Change, ChangeKind};
 
 /// Watches that may run at once; a client that opens more has lost count.
@@ -76,14 +76,13 @@ impl ApiServer {
         let initial = match call.query.has("sendInitialEvents").then(|| call.query.flag("sendInitialEvents"))
         {
             Some(_) if call.query.get("resourceVersionMatch") != Some("NotOlderThan") => {
-                return Err(Status::bad_request(
-                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                ));
+                let detail = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+                return Err(Status::options("ListOptions", Cause::forbidden("resourceVersionMatch", detail)));
             }
             None if call.query.has("resourceVersionMatch") => {
-                return Err(Status::bad_request(
-                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
-                ));
+                let detail =
+                    "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+                return Err(Status::options("ListOptions", Cause::forbidden("resourceVersionMatch", detail)));
             }
             given => given,
         };
@@ -198,8 +197,17 @@ impl ApiServer {
         };
         for change in changes {
             watch.cursor = change.version;
-            if let Some(kind) = watch.sees(change) {
-                bytes.push(self.event(watch, kind, &change.object, now));
+            match watch.sees(change) {
+                None => {}
+                // It left the selection: its last state within it is told, with the version at which it left.
+                Some(Seen::Left) => {
+                    let mut last = change.previous.as_deref().cloned().unwrap_or_default();
+                    if let Some(metadata) = last.get_mut("metadata").and_then(Value::as_object_mut) {
+                        metadata.insert("resourceVersion".into(), json!(change.version.to_string()));
+                    }
+                    bytes.push(self.event(watch, "DELETED", &last, now));
+                }
+                Some(Seen::As(kind)) => bytes.push(self.event(watch, kind, &change.object, now)),
             }
         }
     }
@@ -231,9 +239,17 @@ impl ApiServer {
     }
 }
 
+/// How a change looks to one watch.
+enum Seen {
+    /// As an event of this type.
+    As(&'static str),
+    /// As a deletion, though the object is still there.
+    Left,
+}
+
 impl Watch {
     /// How a change looks through the selector: an object that no longer matches is gone for this client.
-    fn sees(&self, change: &Change) -> Option<&'static str> {
+    fn sees(&self, change: &Change) -> Option<Seen> {
         let key = &change.key;
         if key.group != self.facts.gvk.group
             || key.kind != self.facts.gvk.kind
@@ -244,9 +260,10 @@ impl Watch {
         let before = change.previous.as_ref().is_some_and(|previous| self.selector.matches(previous));
         let after = change.kind != ChangeKind::Deleted && self.selector.matches(&change.object);
         match (before, after) {
-            (false, true) => Some("ADDED"),
-            (true, true) => Some("MODIFIED"),
-            (true, false) => Some("DELETED"),
+            (false, true) => Some(Seen::As("ADDED")),
+            (true, true) => Some(Seen::As("MODIFIED")),
+            (true, false) if change.kind == ChangeKind::Deleted => Some(Seen::As("DELETED")),
+            (true, false) => Some(Seen::Left),
             (false, false) => None,
         }
     }

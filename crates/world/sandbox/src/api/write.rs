@@ -70,7 +70,7 @@ impl ApiServer {
     ) -> Result<Value, Status> {
         let namespace = settle_namespace(facts, namespace, &mut object)?;
         if !object::resource_version(&object).is_empty() {
-            return Err(Status::bad_request("resourceVersion should not be set on objects to be created"));
+            return Err(Status::unexplained("resourceVersion should not be set on objects to be created"));
         }
         self.require_active_namespace(facts, namespace.as_deref(), object::name(&object))?;
         self.settle_name(at, facts, namespace.as_deref(), &mut object)?;
@@ -92,11 +92,7 @@ impl ApiServer {
                 .map_err(|error| patch::refused(facts, &key, &error))?;
         }
         admission::admit(self, facts, &key, &mut object)?;
-        if facts.status
-            && let Some(fields) = object.as_object_mut()
-        {
-            fields.remove("status");
-        }
+        self.reset_status(facts, &mut object);
         let (seconds, uid) = (at.seconds(), at.ids.uid());
         let fields = metadata(&mut object);
         fields.insert("uid".into(), json!(uid));
@@ -234,6 +230,21 @@ impl ApiServer {
         }
         self.custom_object_removed(at, key)?;
         Ok(Some(gone.as_ref().clone()))
+    }
+
+    /// A new object has the status that its type has when nobody set it.
+    fn reset_status(&self, facts: &KindFacts, object: &mut Value) {
+        let map = self.schema.type_def(&facts.type_name).and_then(|def| def.map.as_ref());
+        let field = map.and_then(|map| map.fields.get("status"));
+        if !facts.status {
+            return;
+        }
+        if let Some(fields) = object.as_object_mut() {
+            match field.and_then(|field| field.zero.clone()) {
+                Some(zero) => fields.insert("status".into(), zero),
+                None => fields.remove("status"),
+            };
+        }
     }
 
     fn default_object(&self, facts: &KindFacts, object: &mut Value) {

@@ -222,7 +222,7 @@ fn validate_versions(definition: &Value, causes: &mut Vec<Cause>) {
         stored += usize::from(version.get("storage") == Some(&json!(true)));
         match version.pointer("/schema/openAPIV3Schema") {
             None => {
-                causes.push(Cause::required(format!("{at}.schema.openAPIV3Schema"), "schemas are required"));
+                causes.push(Cause::required(format!("{at}.schema.openAPIV3Schema"), ""));
             }
             Some(schema) => {
                 super::structure::validate_schema(schema, &format!("{at}.schema.openAPIV3Schema"), causes);
@@ -249,6 +249,20 @@ fn validate_versions(definition: &Value, causes: &mut Vec<Cause>) {
     if !versions.is_empty() && stored != 1 {
         let detail = "must have exactly one version marked as storage version";
         causes.push(Cause::invalid("spec.versions", &json!(versions.len()), detail));
+    }
+}
+
+/// What a new definition's status says.
+pub(super) fn status_of_created(definition: &mut Value) {
+    let versions = definition.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
+    let stored: Vec<&str> = versions
+        .filter(|version| version.get("storage") == Some(&json!(true)))
+        .map(|version| object::text(version, "/name"))
+        .collect();
+    let names = json!({"kind": "", "plural": ""});
+    let status = json!({"acceptedNames": names, "conditions": null, "storedVersions": stored});
+    if let Some(fields) = definition.as_object_mut() {
+        fields.insert("status".into(), status);
     }
 }
 

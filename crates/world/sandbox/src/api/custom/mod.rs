@@ -23,8 +23,8 @@ pub(super) use definition::ScalePaths;
 
 /// Group and kind of definitions.
 const DEFINITION: (&str, &str) = ("apiextensions.k8s.io", "CustomResourceDefinition");
-/// Keeps a definition until its objects are gone.
-const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Keeps a definition that is being deleted until its objects are gone.
+pub(super) const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// The field manager of what the API server itself writes.
 const SERVER: &str = "kube-apiserver";
 
@@ -187,13 +187,9 @@ impl ApiServer {
         let mut new = definition.clone();
         let now = at.seconds();
         definition::set_status(&mut new, &now, conflict);
-        if conflict.is_none() {
-            meta::add_finalizer(&mut new, CLEANUP);
-        }
         if new == *definition {
             return Ok(());
         }
-        // One write of the whole object: finalizer and status come from two controllers of a real server.
         self.write_raw(at, &facts, key, &new, SERVER, Some("status"))
     }
 
@@ -241,6 +237,11 @@ pub(super) fn warnings(definition: &Value) -> Vec<String> {
     } else {
         Vec::new()
     }
+}
+
+/// The status of a new definition, before anyone has looked at it.
+pub(super) fn status_of_created(definition: &mut Value) {
+    definition::status_of_created(definition);
 }
 
 /// What is wrong with a definition.

@@ -2,7 +2,7 @@
 //!
 //! Rules: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema` (pruning, defaulting) and `kube-openapi/pkg/validation`.
 
-use scantling_api::object::type_name;
+use regex::{Regex, RegexBuilder};
 use scantling_api::schema::{OBJECT_META, Schema, TypeRef};
 use serde_json::{Map, Value, json};
 
@@ -12,6 +12,9 @@ use super::super::Cause;
 const MAX_DEPTH: usize = 100;
 /// Problems that are named.
 const MAX_CAUSES: usize = 50;
+
+/// Largest compiled expression of a schema, in bytes.
+const MAX_EXPRESSION: usize = 1 << 20;
 
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
@@ -111,6 +114,11 @@ pub(super) fn default(schema: &Value, object: &mut Value) {
     default_value(schema, object, 0);
 }
 
+/// Whether null is a value of its own; elsewhere it is the same as absent.
+fn keeps_null(schema: &Value) -> bool {
+    flag(schema, "nullable") || flag(schema, PRESERVE)
+}
+
 fn default_value(schema: &Value, value: &mut Value, depth: usize) {
     if depth > MAX_DEPTH {
         return;
@@ -130,6 +138,8 @@ fn default_value(schema: &Value, value: &mut Value, depth: usize) {
                     if missing {
                         fields.insert(name.clone(), default.clone());
                     }
+                } else if fields.get(name).is_some_and(Value::is_null) && !keeps_null(property) {
+                    fields.remove(name);
                 }
                 if let Some(field) = fields.get_mut(name) {
                     default_value(property, field, depth + 1);
@@ -168,10 +178,14 @@ fn validate_value(schema: &Value, value: &Value, at: &str, causes: &mut Vec<Caus
     if value.is_null() && flag(schema, "nullable") {
         return;
     }
-    if let Some(wanted) = wrong_type(schema, value) {
-        let detail = format!("{} in body must be of type {wanted}: \"{}\"", field_name(at), type_name(value));
-        causes.push(Cause::type_invalid(field_name(at), value, detail));
-        return;
+    let wrong = wrong_type(schema, value);
+    if let Some(wanted) = wrong {
+        let found = json_type(value);
+        let detail = format!("{} in body must be of type {wanted}: \"{found}\"", field_name(at));
+        causes.push(Cause::type_invalid(field_name(at), &json!(found), detail));
+    }
+    if wrong.is_none() {
+        pattern(schema, value, at, causes);
     }
     if let Some(allowed) = schema.get("enum").and_then(Value::as_array)
         && !allowed.contains(value)
@@ -182,6 +196,9 @@ fn validate_value(schema: &Value, value: &Value, at: &str, causes: &mut Vec<Caus
             .collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         causes.push(Cause::unsupported(field_name(at), value, &names));
+    }
+    if wrong.is_some() {
+        return;
     }
     bounds(schema, value, at, causes);
     match value {
@@ -244,41 +261,93 @@ fn wrong_type(schema: &Value, value: &Value) -> Option<&'static str> {
     }
 }
 
-fn bounds(schema: &Value, value: &Value, at: &str, causes: &mut Vec<Cause>) {
-    let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
-    let mut check = |name: &str, size: f64, exclusive: bool, detail: &str| {
-        let Some(limit) = limit(name) else { return };
-        let lower = name.starts_with("min");
-        let outside = if lower { size < limit } else { size > limit }
-            || exclusive && (size - limit).abs() < f64::EPSILON;
-        if outside {
-            causes.push(Cause::invalid(
-                field_name(at),
-                value,
-                format!("{} in body should {detail} {limit}", field_name(at)),
-            ));
-        }
+/// The type of a value in the words of JSON Schema.
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// A text matches the expression of its schema. The two engines have the same syntax but for corners that no schema
+/// uses; an expression that cannot be read here was refused with its definition.
+fn pattern(schema: &Value, value: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let (Some(pattern), Value::String(text)) = (schema.get("pattern").and_then(Value::as_str), value) else {
+        return;
     };
-    #[allow(clippy::cast_precision_loss)] // Sizes of bodies of a few megabytes are exact in a float.
-    let size = |length: usize| length as f64;
+    if expression(pattern).is_some_and(|expression| !expression.is_match(text)) {
+        let detail = format!("{} in body should match '{pattern}'", field_name(at));
+        causes.push(Cause::invalid(field_name(at), value, detail));
+    }
+}
+
+fn expression(pattern: &str) -> Option<Regex> {
+    RegexBuilder::new(pattern).size_limit(MAX_EXPRESSION).build().ok()
+}
+
+fn bounds(schema: &Value, value: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let field = field_name(at);
+    let count =
+        |name: &str| schema.get(name).and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
     match value {
         Value::Number(number) => {
             let number = number.as_f64().unwrap_or_default();
-            check("minimum", number, flag(schema, "exclusiveMinimum"), "be greater than or equal to");
-            check("maximum", number, flag(schema, "exclusiveMaximum"), "be less than or equal to");
+            let limit = |name: &str| schema.get(name).and_then(Value::as_f64);
+            if let Some(limit) = limit("minimum") {
+                let exclusive = flag(schema, "exclusiveMinimum");
+                if number < limit || exclusive && number <= limit {
+                    let word = if exclusive { "greater than" } else { "greater than or equal to" };
+                    causes.push(Cause::invalid(
+                        &field,
+                        value,
+                        format!("{field} in body should be {word} {limit}"),
+                    ));
+                }
+            }
+            if let Some(limit) = limit("maximum") {
+                let exclusive = flag(schema, "exclusiveMaximum");
+                if number > limit || exclusive && number >= limit {
+                    let word = if exclusive { "less than" } else { "less than or equal to" };
+                    causes.push(Cause::invalid(
+                        &field,
+                        value,
+                        format!("{field} in body should be {word} {limit}"),
+                    ));
+                }
+            }
         }
         Value::String(text) => {
-            let length = size(text.chars().count());
-            check("minLength", length, false, "be at least of length");
-            check("maxLength", length, false, "be at most of length");
+            let length = text.chars().count();
+            if let Some(limit) = count("minLength").filter(|limit| length < *limit) {
+                let detail = format!("{field} in body should be at least {limit} chars long");
+                causes.push(Cause::invalid(&field, value, detail));
+            }
+            if let Some(limit) = count("maxLength").filter(|limit| length > *limit) {
+                causes.push(Cause::too_long(&field, limit));
+            }
         }
         Value::Array(items) => {
-            check("minItems", size(items.len()), false, "have at least as many items as");
-            check("maxItems", size(items.len()), false, "have at most as many items as");
+            if let Some(limit) = count("minItems").filter(|limit| items.len() < *limit) {
+                let detail = format!("{field} in body should have at least {limit} items");
+                causes.push(Cause::invalid(&field, &json!(items.len()), detail));
+            }
+            if let Some(limit) = count("maxItems").filter(|limit| items.len() > *limit) {
+                causes.push(Cause::too_many(&field, items.len(), limit));
+            }
         }
         Value::Object(fields) => {
-            check("minProperties", size(fields.len()), false, "have at least as many properties as");
-            check("maxProperties", size(fields.len()), false, "have at most as many properties as");
+            if let Some(limit) = count("minProperties").filter(|limit| fields.len() < *limit) {
+                let detail = format!("{field} in body should have at least {limit} properties");
+                causes.push(Cause::invalid(&field, &json!(fields.len()), detail));
+            }
+            if let Some(limit) = count("maxProperties").filter(|limit| fields.len() > *limit) {
+                causes.push(Cause::too_many(&field, fields.len(), limit));
+            }
         }
         _ => {}
     }
@@ -298,7 +367,7 @@ fn list_keys(schema: &Value, items: &[Value], at: &str, causes: &mut Vec<Cause>)
             Some(keys) => keys
                 .iter()
                 .filter_map(Value::as_str)
-                .map(|key| item.get(key).cloned().unwrap_or_default())
+                .map(|key| (key.to_owned(), item.get(key).cloned().unwrap_or_default()))
                 .collect(),
         };
         if !seen.insert(identity.to_string()) {
@@ -333,6 +402,15 @@ fn structural(schema: &Value, at: &str, causes: &mut Vec<Cause>, depth: usize) {
         || flag(schema, "x-kubernetes-int-or-string");
     if !typed {
         causes.push(Cause::required(format!("{at}.type"), "must not be empty for specified object fields"));
+    }
+    if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
+        && expression(pattern).is_none()
+    {
+        causes.push(Cause::invalid(
+            format!("{at}.pattern"),
+            &json!(pattern),
+            "must be a valid regular expression",
+        ));
     }
     if schema.get("$ref").is_some() {
         causes.push(Cause::forbidden(format!("{at}.$ref"), "$ref is not supported"));

@@ -29,7 +29,12 @@ pub(super) fn apply(facts: &KindFacts, object: &mut Value) {
         ("", "PersistentVolume") => {
             fill(object, &["spec"], "volumeMode", json!("Filesystem"));
             fill(object, &["spec"], "persistentVolumeReclaimPolicy", json!("Retain"));
+            if let Some(path) = object.pointer_mut("/spec/hostPath").filter(|path| path.is_object()) {
+                fill(path, &[], "type", json!(""));
+            }
         }
+        ("", "LimitRange") => limit_range(object),
+        ("", "Endpoints") => network::endpoints(object),
         ("networking.k8s.io", "NetworkPolicy") => network::policy(object),
         ("discovery.k8s.io", "EndpointSlice") => network::endpoint_slice(object),
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => role_binding(object),
@@ -49,6 +54,8 @@ pub(super) fn apply(facts: &KindFacts, object: &mut Value) {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => super::custom::default_definition(object),
         ("autoscaling", "HorizontalPodAutoscaler") => {
             fill(object, &["spec"], "minReplicas", json!(1));
+            let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}});
+            fill(object, &["spec"], "metrics", json!([{"type": "Resource", "resource": cpu}]));
         }
         (group, _) if group.ends_with(".openshift.io") => openshift::apply(facts, object),
         _ => workload::apply(group, kind, object),
@@ -63,10 +70,17 @@ pub(super) fn of_created(facts: &KindFacts, object: &mut Value, server: &ApiServ
             let class = pod::quality_of_service(object);
             fill(object, &["status"], "qosClass", json!(class));
         }
-        ("", "Namespace") => fill(object, &["status"], "phase", json!("Active")),
-        ("", "PersistentVolume" | "PersistentVolumeClaim") => {
-            fill(object, &["status"], "phase", json!("Pending"));
+        ("", "Namespace") => {
+            fill(object, &["spec"], "finalizers", json!(["kubernetes"]));
+            fill(object, &["status"], "phase", json!("Active"));
         }
+        ("", "PersistentVolumeClaim") => fill(object, &["status"], "phase", json!("Pending")),
+        ("", "PersistentVolume") => {
+            let created = object.pointer("/metadata/creationTimestamp").cloned().unwrap_or_default();
+            fill(object, &["status"], "phase", json!("Pending"));
+            fill(object, &["status"], "lastPhaseTransitionTime", created);
+        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => super::custom::status_of_created(object),
         ("", "Service") => {
             network::allocate(object, server);
             fill(object, &["status"], "loadBalancer", json!({}));
@@ -81,6 +95,7 @@ pub(super) fn keep(facts: &KindFacts, live: &Value, new: &mut Value, subresource
     match (facts.gvk.group.as_str(), facts.gvk.kind.as_str()) {
         ("", "Service") => network::keep(live, new),
         ("batch", "Job") => workload::keep_job(live, new),
+        ("apps", "DaemonSet") if subresource.is_none() => workload::keep_daemon_set(live, new),
         ("", "PersistentVolumeClaim") => {
             for field in ["volumeName", "storageClassName"] {
                 if let Some(value) = live.pointer("/spec").and_then(|spec| spec.get(field)) {
@@ -141,7 +156,6 @@ fn namespace(object: &mut Value) {
         let labels = at(object, &["metadata", "labels"]);
         labels.insert("kubernetes.io/metadata.name".into(), json!(name));
     }
-    fill(object, &["spec"], "finalizers", json!(["kubernetes"]));
 }
 
 fn secret(object: &mut Value) {
@@ -154,6 +168,22 @@ fn secret(object: &mut Value) {
         for (name, text) in texts {
             let text = text.as_str().map_or_else(|| text.to_string(), str::to_owned);
             data.insert(name, json!(STANDARD.encode(text)));
+        }
+    }
+}
+
+/// Of containers, the largest is the default, and that the default request.
+fn limit_range(object: &mut Value) {
+    for item in each(object, "/spec/limits") {
+        if item.get("type") != Some(&json!("Container")) {
+            continue;
+        }
+        for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+            let Some(amounts) = item.get(from).and_then(Value::as_object).cloned() else { continue };
+            let filled = as_mapping(item.entry(to).or_insert(Value::Null));
+            for (resource, amount) in amounts {
+                filled.entry(resource).or_insert(amount);
+            }
         }
     }
 }

@@ -58,6 +58,15 @@ pub(super) fn policy(object: &mut Value) {
     fill(object, &["spec"], "policyTypes", types);
 }
 
+pub(super) fn endpoints(object: &mut Value) {
+    for subset in each(object, "/subsets") {
+        let ports = subset.get_mut("ports").and_then(Value::as_array_mut);
+        for port in ports.into_iter().flatten().filter_map(Value::as_object_mut) {
+            fill_text(port, "protocol", "TCP");
+        }
+    }
+}
+
 pub(super) fn endpoint_slice(object: &mut Value) {
     for port in each(object, "/ports") {
         fill_in(port, "name", json!(""));

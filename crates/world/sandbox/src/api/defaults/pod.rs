@@ -12,6 +12,17 @@ const FILE_MODE: u32 = 0o644;
 pub(super) fn pod(object: &mut Value) {
     spec(object, &["spec"]);
     fill(object, &["spec"], "enableServiceLinks", json!(true));
+    if object.pointer("/spec/hostNetwork") == Some(&json!(true)) {
+        for list in ["initContainers", "containers", "ephemeralContainers"] {
+            for container in mappings(at(object, &["spec"]), list) {
+                for port in mappings(container, "ports") {
+                    if let Some(number) = port.get("containerPort").cloned() {
+                        fill_in(port, "hostPort", number);
+                    }
+                }
+            }
+        }
+    }
     for list in ["/spec/initContainers", "/spec/containers"] {
         for container in each(object, list) {
             requests_from_limits(container);
@@ -33,10 +44,9 @@ pub(super) fn spec(object: &mut Value, path: &[&str]) {
         (None, Some(name)) => fields.insert("serviceAccountName".into(), name),
         (None, None) => None,
     };
-    let host_network = fields.get("hostNetwork") == Some(&json!(true));
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in mappings(fields, list) {
-            self::container(container, host_network);
+            self::container(container);
         }
     }
     for volume in mappings(fields, "volumes") {
@@ -51,7 +61,7 @@ fn mappings<'v>(
     fields.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
 }
 
-fn container(fields: &mut Map<String, Value>, host_network: bool) {
+fn container(fields: &mut Map<String, Value>) {
     let policy = match fields.get("image").and_then(Value::as_str).map(Reference::parse) {
         Some(Ok(reference)) => PullPolicy::defaulted(&reference),
         // What cannot be read has no tag `latest` either.
@@ -62,9 +72,6 @@ fn container(fields: &mut Map<String, Value>, host_network: bool) {
     fill_text(fields, "terminationMessagePolicy", "File");
     for port in mappings(fields, "ports") {
         fill_text(port, "protocol", "TCP");
-        if host_network && let Some(number) = port.get("containerPort").cloned() {
-            fill_in(port, "hostPort", number);
-        }
     }
     for variable in mappings(fields, "env") {
         let field = variable.get_mut("valueFrom").and_then(|from| from.get_mut("fieldRef"));

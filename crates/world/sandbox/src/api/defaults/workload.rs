@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{at, fill, fill_in, fill_text, pod};
 
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 const TEMPLATE: [&str; 3] = ["spec", "template", "spec"];
 
 pub(super) fn apply(group: &str, kind: &str, object: &mut Value) {
@@ -19,6 +20,7 @@ pub(super) fn apply(group: &str, kind: &str, object: &mut Value) {
         ("", "ReplicationController") => {
             fill(object, &["spec"], "replicas", json!(1));
             if let Some(labels) = object.pointer("/spec/template/metadata/labels").cloned() {
+                fill(object, &["metadata"], "labels", labels.clone());
                 fill(object, &["spec"], "selector", labels);
             }
             pod::spec(object, &TEMPLATE);
@@ -76,6 +78,8 @@ fn stateful_set(object: &mut Value) {
 }
 
 fn daemon_set(object: &mut Value) {
+    // The generation of the template was a field once and is kept as an annotation.
+    fill(object, &["metadata", "annotations"], TEMPLATE_GENERATION, json!("1"));
     fill(object, &["spec"], "revisionHistoryLimit", json!(10));
     let strategy = at(object, &["spec", "updateStrategy"]);
     fill_text(strategy, "type", "RollingUpdate");
@@ -97,6 +101,7 @@ fn job(object: &mut Value, path: &[&str]) {
     fill_in(spec, "backoffLimit", json!(6));
     fill_text(spec, "completionMode", "NonIndexed");
     fill_in(spec, "suspend", json!(false));
+    fill_in(spec, "manualSelector", json!(false));
     fill_in(spec, "podReplacementPolicy", json!("TerminatingOrFailed"));
     pod::spec(object, &TEMPLATE);
 }
@@ -117,6 +122,21 @@ pub(super) fn job_selector(object: &mut Value) {
         fill_in(labels, label, json!(value));
     }
     fill(object, &["spec", "selector", "matchLabels"], "batch.kubernetes.io/controller-uid", json!(uid));
+    let labels = object.pointer("/spec/template/metadata/labels").cloned().unwrap_or_default();
+    fill(object, &["metadata"], "labels", labels);
+}
+
+/// A daemon set's template has a number that grows when the template changes.
+pub(super) fn keep_daemon_set(live: &Value, new: &mut Value) {
+    let of = |object: &Value| {
+        object::annotation(object, TEMPLATE_GENERATION).and_then(|text| text.parse::<i64>().ok())
+    };
+    let before = of(live).unwrap_or(1);
+    let mut defaulted = new.clone();
+    daemon_set(&mut defaulted);
+    let changed = live.pointer("/spec/template") != defaulted.pointer("/spec/template");
+    let number = if changed { before + 1 } else { before };
+    at(new, &["metadata", "annotations"]).insert(TEMPLATE_GENERATION.into(), json!(number.to_string()));
 }
 
 /// The selector and the labels that the server made stay when an update leaves them out.

@@ -6,6 +6,8 @@
 
 mod pod;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use scantling_api::{KindFacts, object};
 use serde_json::{Value, json};
 
@@ -80,7 +82,12 @@ fn common(facts: &KindFacts, object: &Value, causes: &mut Vec<Cause>) {
             }
         }
         ("rbac.authorization.k8s.io", "RoleBinding" | "ClusterRoleBinding") => {
-            required_text(object, "roleRef.kind", causes);
+            let kinds: &[&str] =
+                if facts.gvk.kind == "RoleBinding" { &["Role", "ClusterRole"] } else { &["ClusterRole"] };
+            let kind = object::text(object, "/roleRef/kind");
+            if !kinds.contains(&kind) {
+                causes.push(Cause::unsupported("roleRef.kind", &json!(kind), kinds));
+            }
             required_text(object, "roleRef.name", causes);
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") => {
@@ -112,11 +119,7 @@ fn metadata(object: &Value, causes: &mut Vec<Cause>) {
         size += name.len() + value.as_str().map_or(0, str::len);
     }
     if size > MAX_ANNOTATIONS {
-        causes.push(Cause {
-            reason: "FieldValueTooLong",
-            field: "metadata.annotations".into(),
-            message: format!("Too long: may not be more than {MAX_ANNOTATIONS} bytes"),
-        });
+        causes.push(Cause::too_long("metadata.annotations", MAX_ANNOTATIONS));
     }
     for (index, owner) in list(object, "/metadata/ownerReferences").iter().enumerate() {
         for field in ["apiVersion", "kind", "name", "uid"] {
@@ -146,10 +149,10 @@ fn metadata(object: &Value, causes: &mut Vec<Cause>) {
 
 fn label(field: &str, name: &str, value: &Value, causes: &mut Vec<Cause>) {
     if !names::is_qualified_name(name) {
-        causes.push(Cause::invalid(field, &json!(name), "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc')"));
+        causes.push(Cause::invalid(field, &json!(name), "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"));
     }
     if !names::is_label_value(value.as_str().unwrap_or_default()) {
-        causes.push(Cause::invalid(field, value, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345')"));
+        causes.push(Cause::invalid(field, value, "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"));
     }
 }
 
@@ -160,7 +163,10 @@ fn workload(facts: &KindFacts, object: &Value, causes: &mut Vec<Cause>) {
     }
     let selector = object.pointer("/spec/selector").filter(|selector| !selector.is_null());
     match selector {
-        None => causes.push(Cause::required("spec.selector", "")),
+        None => {
+            causes.push(Cause::required("spec.selector", ""));
+            mismatch(object, causes);
+        }
         Some(selector) => {
             let empty = object::mapping(selector, "/matchLabels").is_none_or(serde_json::Map::is_empty)
                 && list(selector, "/matchExpressions").is_empty();
@@ -168,12 +174,7 @@ fn workload(facts: &KindFacts, object: &Value, causes: &mut Vec<Cause>) {
                 let detail = format!("empty selector is invalid for {}", facts.gvk.kind.to_lowercase());
                 causes.push(Cause::invalid("spec.selector", selector, detail));
             } else if !selects(selector, object.pointer("/spec/template/metadata/labels")) {
-                let labels = object.pointer("/spec/template/metadata/labels").unwrap_or(&Value::Null);
-                causes.push(Cause::invalid(
-                    "spec.template.metadata.labels",
-                    labels,
-                    "`selector` does not match template `labels`",
-                ));
+                mismatch(object, causes);
             }
         }
     }
@@ -197,6 +198,12 @@ fn workload(facts: &KindFacts, object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+fn mismatch(object: &Value, causes: &mut Vec<Cause>) {
+    let labels = object.pointer("/spec/template/metadata/labels").unwrap_or(&Value::Null);
+    let detail = "`selector` does not match template `labels`";
+    causes.push(Cause::invalid("spec.template.metadata.labels", labels, detail));
+}
+
 /// Whether a label selector selects labels.
 pub(super) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
     let label = |name: &str| labels.and_then(|labels| labels.get(name)).and_then(Value::as_str);
@@ -218,9 +225,6 @@ pub(super) fn selects(selector: &Value, labels: Option<&Value>) -> bool {
 fn service(object: &Value, causes: &mut Vec<Cause>) {
     let kind = object::text(object, "/spec/type");
     let types = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-    if !types.contains(&kind) {
-        causes.push(Cause::unsupported("spec.type", &json!(kind), &types));
-    }
     let ports = list(object, "/spec/ports");
     let headless = object::text(object, "/spec/clusterIP") == "None";
     if ports.is_empty() && !headless && kind != "ExternalName" {
@@ -255,6 +259,9 @@ fn service(object: &Value, causes: &mut Vec<Cause>) {
         }
         protocol(port, &at, causes);
     }
+    if !types.contains(&kind) {
+        causes.push(Cause::unsupported("spec.type", &json!(kind), &types));
+    }
 }
 
 fn protocol(port: &Value, at: &str, causes: &mut Vec<Cause>) {
@@ -283,11 +290,7 @@ fn data(object: &Value, fields: &[&str], causes: &mut Vec<Cause>) {
         }
     }
     if size > MAX_DATA {
-        causes.push(Cause {
-            reason: "FieldValueTooLong",
-            field: String::new(),
-            message: format!("Too long: may not be more than {MAX_DATA} bytes"),
-        });
+        causes.push(Cause::too_long("", MAX_DATA));
     }
 }
 
@@ -306,8 +309,20 @@ fn secret_type(object: &Value, causes: &mut Vec<Cause>) {
         }
         _ => return,
     };
-    if object.get("data").and_then(|data| data.get(key)).is_none() {
-        causes.push(Cause::required(format!("data[{key}]"), ""));
+    match object.get("data").and_then(|data| data.get(key)).and_then(Value::as_str) {
+        None => causes.push(Cause::required(format!("data[{key}]"), "")),
+        Some(encoded) => {
+            let decoded = STANDARD.decode(encoded).unwrap_or_default();
+            if let Err(error) = serde_json::from_slice::<Value>(&decoded) {
+                // The position in the text is told, the text is not.
+                let hidden = json!("<secret contents redacted>");
+                causes.push(Cause::invalid(
+                    format!("data[{key}]"),
+                    &hidden,
+                    format!("no JSON at column {}", error.column()),
+                ));
+            }
+        }
     }
 }
 
@@ -375,24 +390,24 @@ mod tests {
             "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"restartPolicy": "Always", "dnsPolicy": "ClusterFirst",
                 "containers": [{"name": "c", "image": "i", "imagePullPolicy": "Always", "terminationMessagePolicy": "File"}]}}}});
         assert_eq!(fields("apps", "Deployment", &valid), [""; 0]);
-        for (pointer, value, field) in [
-            ("/spec/replicas", json!(-1), "spec.replicas"),
-            ("/spec/selector", json!(null), "spec.selector"),
-            ("/spec/selector/matchLabels", json!({}), "spec.selector"),
-            ("/spec/template/metadata/labels", json!({"a": "c"}), "spec.template.metadata.labels"),
+        for (pointer, value, wrong) in [
+            ("/spec/replicas", json!(-1), &["spec.replicas"][..]),
+            ("/spec/selector", json!(null), &["spec.selector", "spec.template.metadata.labels"][..]),
+            ("/spec/selector/matchLabels", json!({}), &["spec.selector"][..]),
+            ("/spec/template/metadata/labels", json!({"a": "c"}), &["spec.template.metadata.labels"][..]),
             (
                 "/spec/strategy",
                 json!({"type": "Recreate", "rollingUpdate": {}}),
-                "spec.strategy.rollingUpdate",
+                &["spec.strategy.rollingUpdate"],
             ),
-            ("/spec/strategy/type", json!("Other"), "spec.strategy.type"),
-            ("/spec/template/spec/restartPolicy", json!("Never"), "spec.template.spec.restartPolicy"),
-            ("/spec/template/spec/containers", json!([]), "spec.template.spec.containers"),
+            ("/spec/strategy/type", json!("Other"), &["spec.strategy.type"][..]),
+            ("/spec/template/spec/restartPolicy", json!("Never"), &["spec.template.spec.restartPolicy"][..]),
+            ("/spec/template/spec/containers", json!([]), &["spec.template.spec.containers"][..]),
         ] {
             let mut object = valid.clone();
             object["spec"]["replicas"] = json!(1);
             *object.pointer_mut(pointer).unwrap() = value;
-            assert_eq!(fields("apps", "Deployment", &object), [field], "{pointer}");
+            assert_eq!(fields("apps", "Deployment", &object), wrong, "{pointer}");
         }
     }
 
@@ -411,7 +426,7 @@ mod tests {
                 "",
                 "Service",
                 json!({"spec": {"type": "X", "ports": [{"port": 0, "protocol": "Y"}]}}),
-                vec!["spec.type", "spec.ports[0].port", "spec.ports[0].protocol"],
+                vec!["spec.ports[0].port", "spec.ports[0].protocol", "spec.type"],
             ),
             ("", "ConfigMap", json!({"data": {"a/b": ""}}), vec!["data[a/b]"]),
             (

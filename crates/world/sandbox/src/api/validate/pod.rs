@@ -19,7 +19,12 @@ pub(super) fn template(template: Option<&Value>, at: &str, policies: &[&str], ca
     let pod = template.and_then(|template| template.get("spec"));
     spec(pod, &format!("{at}.spec"), causes);
     let policy = pod.map_or("", |pod| object::text(pod, "/restartPolicy"));
-    if !policy.is_empty() && !policies.contains(&policy) {
+    if policy == "Always" && !policies.contains(&policy) {
+        // `Always` is what a template gets that says nothing.
+        let names: Vec<String> = policies.iter().map(|name| format!("\"{name}\"")).collect();
+        let detail = format!("valid values: {}", names.join(", "));
+        causes.push(Cause::required(format!("{at}.spec.restartPolicy"), &detail));
+    } else if !policy.is_empty() && !policies.contains(&policy) {
         causes.push(Cause::unsupported(format!("{at}.spec.restartPolicy"), &json!(policy), policies));
     }
 }
