@@ -61,7 +61,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     hosts.extend(scenario.cluster.internal_registry.clone());
     let world = WorldHandle::start(world, arguments.speed)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let served = runtime.block_on(serve(&world, arguments.port))?;
+    let served = runtime.block_on(serve(&world, arguments.port)).map_err(|error| {
+        Failure::failed(format!("cannot listen on 127.0.0.1, port {}: {error}", arguments.port))
+    })?;
 
     // Removed when it goes out of scope.
     let temporary = tempfile::Builder::new().prefix("scantling-sandbox-").tempdir()?;
@@ -84,7 +86,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         .env("KUBECONFIG", &kubeconfig)
         .env("SCANTLING_MIRRORS", &mirrors)
         .status()
-        .map_err(|error| Failure::usage(format!("{}: {error}", program.to_string_lossy())))?;
+        .map_err(|error| Failure::usage(format!("cannot run {}: {error}", program.to_string_lossy())))?;
     Ok(Outcome::Other(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
 }
 

@@ -57,7 +57,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "  flavour: openshift\n",
         new: "  flavour: openshift\n   internal: [a,\n",
         code: 2,
-        says: &["rehearsal.yaml:10:"],
+        says: &["rehearsal.yaml:11:12: "],
     },
     Broken {
         name: "error-tab-in-yaml",
@@ -65,7 +65,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "  flavour: openshift\n",
         new: "\tflavour: openshift\n",
         code: 2,
-        says: &["rehearsal.yaml:9:1", "tab"],
+        says: &["rehearsal.yaml:10:2: tabs", "YAML takes only spaces"],
     },
     Broken {
         name: "error-unknown-field",
@@ -73,7 +73,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "  flavour: openshift\n",
         new: "  flavor: openshift\n",
         code: 2,
-        says: &["rehearsal.yaml:9:3", "flavor", "flavour"],
+        says: &["rehearsal.yaml:10:3", "flavor", "flavour"],
     },
     Broken {
         name: "error-unknown-step",
@@ -81,7 +81,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "  - project: {person: ravi, name: fraud}\n",
         new: "  - projekt: {person: ravi, name: fraud}\n",
         code: 2,
-        says: &["rehearsal.yaml:31:", "project"],
+        says: &["rehearsal.yaml:36:5: ", "did you mean \"project\"?"],
     },
     Broken {
         name: "error-unknown-promise",
@@ -89,7 +89,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "mustHold: [people, converged]",
         new: "mustHold: [people, convergd]",
         code: 2,
-        says: &["rehearsal.yaml:129:", "convergd", "converged"],
+        says: &["rehearsal.yaml:116:24: ", "convergd", "did you mean \"converged\"?"],
     },
     Broken {
         name: "error-missing-release-folder",
@@ -97,14 +97,14 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "  new: releases/1.21\n",
         new: "  new: releases/1.22\n",
         code: 2,
-        says: &["rehearsal.yaml:19:8", "releases/1.22"],
+        says: &["rehearsal.yaml: releases/1.22/ is not in the example"],
     },
     Broken {
         name: "error-missing-manifest",
         file: "rehearsal.yaml",
         old: "    - apply: manifests/serving-runtimes-crd.yaml\n    - random: {length: 20, as: etcd_password}",
         new: "    - apply: manifests/serving-runtime-crd.yaml\n    - random: {length: 20, as: etcd_password}",
-        code: 2,
+        code: 3,
         says: &["manifests/serving-runtime-crd.yaml"],
     },
     Broken {
@@ -113,7 +113,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "images:\n",
         new: "images: {\n",
         code: 2,
-        says: &["images.yaml:"],
+        says: &["images.yaml:4:3: "],
     },
     Broken {
         name: "error-broken-release",
@@ -121,7 +121,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "kind: Release\n",
         new: "kind: Relaese\n",
         code: 3,
-        says: &["releases/1.21", "release.yaml:", "Relaese"],
+        says: &["--> ./releases/1.21/release.yaml:2:7", "2 | kind: Relaese", "fix: write `kind: Release`"],
     },
 ];
 

@@ -73,6 +73,11 @@ fn data_has_no_colours_and_is_the_same_bytes_twice() {
     }
 }
 
+/// Whether a line quotes a file, or marks what is quoted: `23 | image: …`.
+fn is_quoted(line: &str) -> bool {
+    line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with('|')
+}
+
 /// Where the last word of a line begins, in columns from 0.
 fn last_word(line: &str) -> usize {
     line.rfind(' ').map_or(0, |at| line[..=at].chars().count())
@@ -84,12 +89,15 @@ fn lines_end_before_the_screen_does() {
     const LEAD: usize = 34;
     for (arguments, code) in REPORTS {
         let mut narrower = String::new();
-        for columns in [60, 80, 100, 130] {
+        for columns in [80, 100, 130] {
             let report = Ran::of(scantling(arguments).env("COLUMNS", columns.to_string())).report(*code);
             assert!(report != narrower, "{arguments:?}: {columns} columns look like fewer");
             for line in report.lines() {
                 let fits = line.chars().count() <= columns;
-                assert!(fits || last_word(line) <= LEAD, "{arguments:?}, {columns} columns: {line}");
+                assert!(
+                    fits || is_quoted(line) || last_word(line) <= LEAD,
+                    "{arguments:?}, {columns} columns: {line}"
+                );
                 assert_eq!(line, line.trim_end(), "{arguments:?}: no blanks at the end");
             }
             narrower = report;
@@ -115,7 +123,7 @@ fn a_reader_that_has_seen_enough_is_no_fault() {
         child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
         assert_eq!((status.code(), complaint.as_str()), (Some(*code), ""), "{arguments:?}");
     }
-    let script = format!("set -o pipefail; '{BINARY}' refs {STALE} | head -1");
+    let script = format!("set -o pipefail; '{BINARY}' refs {STALE}/releases | head -1");
     let output = Command::new("bash").args(["-c", &script]).current_dir(repository()).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 1);
