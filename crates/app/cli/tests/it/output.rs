@@ -89,7 +89,7 @@ fn lines_end_before_the_screen_does() {
     const LEAD: usize = 34;
     for (arguments, code) in REPORTS {
         let mut narrower = String::new();
-        for columns in [80, 100, 130] {
+        for columns in [60, 80, 100, 130] {
             let report = Ran::of(scantling(arguments).env("COLUMNS", columns.to_string())).report(*code);
             assert!(report != narrower, "{arguments:?}: {columns} columns look like fewer");
             for line in report.lines() {
