@@ -4,6 +4,7 @@
 
 mod api;
 mod docs;
+mod record;
 mod test;
 mod tidy;
 mod tools;
@@ -24,6 +25,8 @@ struct Arguments {
 enum Task {
     /// Write the facts about Kubernetes' API from the Go modules of a Kubernetes release (needs `go`).
     Api(api::Arguments),
+    /// Write a real API server's answers to the requests that the sandbox is held against (needs `curl`).
+    Record(record::Arguments),
     /// Write the reference pages under docs/reference from the program and its code.
     Docs(docs::Arguments),
     /// Run everything that must hold before a change lands.
@@ -35,6 +38,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Api(arguments) => api::run(&arguments, &root()),
+        Task::Record(arguments) => record::run(&arguments, &root()),
         Task::Docs(arguments) => docs::run(&arguments, &root()),
         Task::Test(arguments) => test::run(&arguments, &root()),
         Task::Tidy => tidy::run(&root()),

@@ -77,7 +77,7 @@ impl ApiServer {
         let begun = !object::text(&live, "/metadata/deletionTimestamp").is_empty();
         if !begun || before.is_some_and(|before| before != grace) {
             let when = at.now.checked_add(jiff::SignedDuration::from_secs(grace)).unwrap_or(at.now);
-            let counted = meta::counts_generations(facts, self.is_custom(facts));
+            let counted = !definition && meta::counts_generations(facts, self.is_custom(facts));
             let fields = metadata(&mut object);
             fields.insert("deletionTimestamp".into(), json!(super::rfc3339_seconds(when)));
             if !namespace && !definition {

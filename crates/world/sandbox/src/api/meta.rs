@@ -130,6 +130,21 @@ pub(super) fn same_but_for_times(live: &Value, new: &Value) -> bool {
     without(live) == without(new)
 }
 
+/// Ownership through `scale` has no time on a real server, and entries are ordered by their times.
+pub(super) fn forget_time_of_scale(object: &mut Value) {
+    let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+    let Some(entries) = entries else { return };
+    for entry in entries.iter_mut().filter(|entry| entry.get("subresource") == Some(&json!("scale"))) {
+        if let Some(fields) = entry.as_object_mut() {
+            fields.remove("time");
+        }
+    }
+    entries.sort_by_key(|entry| {
+        let text = |field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
+        (text("operation"), text("time"), text("manager"), text("apiVersion"), text("subresource"))
+    });
+}
+
 /// Whether finalizers hold an object; a namespace has some in its spec, too.
 pub(super) fn has_finalizers(object: &Value) -> bool {
     let filled =

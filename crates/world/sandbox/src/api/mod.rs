@@ -27,6 +27,8 @@ mod serve;
 mod status;
 mod subresource;
 mod table;
+#[cfg(test)]
+mod tests;
 mod validate;
 mod warnings;
 mod watch;

@@ -30,6 +30,9 @@ impl ApiServer {
         let options = call.options()?;
         let kind = body::media_type(call.content_type);
         if kind == APPLY {
+            if subresource == Some("scale") {
+                return Err(Status::not_modelled("server-side apply of a scale"));
+            }
             return self.apply(call, facts, key, subresource, &options, at);
         }
         if call.query.has("force") {

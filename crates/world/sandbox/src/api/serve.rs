@@ -79,7 +79,7 @@ impl ApiServer {
             .kinds
             .by_plural(&target.group, &target.version, &target.plural)
             .cloned()
-            .ok_or_else(Status::no_such_resource)?;
+            .ok_or_else(|| self.unknown(target))?;
         if target.namespace.is_some() && !facts.namespaced {
             return Err(Status::no_such_resource());
         }
@@ -139,6 +139,14 @@ impl ApiServer {
         answer.warnings.extend(super::warnings::of_deprecated(&facts).map(str::to_owned));
         answer.warnings.extend(self.custom_version(&facts).and_then(|version| version.deprecation.clone()));
         Ok(Reply::Once(self.respond(answer, call.accept, at.now)))
+    }
+
+    /// A version that is not served is no path at all; one that is lacks the resource.
+    fn unknown(&self, target: &Target) -> Status {
+        match self.kinds.in_version(&target.group, &target.version).next() {
+            Some(_) => Status::no_such_resource(),
+            None => Status::no_such_path(),
+        }
     }
 
     fn post(

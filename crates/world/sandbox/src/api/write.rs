@@ -131,6 +131,9 @@ impl ApiServer {
             new = scantling_merge::update(&request, Some(&live), &new)
                 .map_err(|error| patch::refused(facts, key, &error))?;
         }
+        if subresource == Some("scale") {
+            meta::forget_time_of_scale(&mut new);
+        }
         if meta::counts_generations(facts, self.is_custom(facts))
             && meta::is_new_generation(facts, self.is_custom(facts), &live, &new)
         {

@@ -67,6 +67,21 @@ pub(super) fn of_created(facts: &KindFacts, object: &mut Value, server: &ApiServ
     match (facts.gvk.group.as_str(), facts.gvk.kind.as_str()) {
         ("", "Pod") => {
             fill(object, &["status"], "phase", json!("Pending"));
+            if object
+                .pointer("/spec/schedulingGates")
+                .and_then(Value::as_array)
+                .is_some_and(|gates| !gates.is_empty())
+            {
+                let condition = json!({
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "lastProbeTime": null,
+                    "lastTransitionTime": null,
+                    "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                });
+                fill(object, &["status"], "conditions", json!([condition]));
+            }
             let class = pod::quality_of_service(object);
             fill(object, &["status"], "qosClass", json!(class));
         }
