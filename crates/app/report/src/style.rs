@@ -74,7 +74,7 @@ pub fn last_line(text: &str, screen: Screen) -> String {
 /// Columns that a text takes, without the colours in it.
 fn shown_width(text: &str) -> usize {
     let mut parts = text.split('\u{1b}');
-    let first = parts.next().map_or(0, UnicodeWidthStr::width);
+    let first = parts.next().map_or(0, |part| part.width());
     first + parts.map(|part| part.split_once('m').map_or(0, |(_, after)| after.width())).sum::<usize>()
 }
 

@@ -24,7 +24,7 @@ pub(crate) const GOLDEN: &[Golden] = &[
     rehearsal(
         "rehearse-unpublished-as-shipped-fresh",
         &["rehearse", UNPUBLISHED, "--as-shipped", "--fresh"],
-        1,
+        0,
     ),
     rehearsal(
         "rehearse-unpublished-as-shipped-a-write-the-right-image",
