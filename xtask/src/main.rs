@@ -4,6 +4,7 @@
 
 mod api;
 mod docs;
+mod fuzz;
 mod record;
 mod test;
 mod tidy;
@@ -29,6 +30,8 @@ enum Task {
     Record(record::Arguments),
     /// Write the reference pages under docs/reference from the program and its code.
     Docs(docs::Arguments),
+    /// Look for bytes that make a target of `fuzz/` fail (needs a C++ compiler).
+    Fuzz(fuzz::Arguments),
     /// Run everything that must hold before a change lands.
     Test(test::Arguments),
     /// Check the rules about the tree: which crate may use which, where time, chance and files come from.
@@ -40,6 +43,7 @@ fn main() -> anyhow::Result<()> {
         Task::Api(arguments) => api::run(&arguments, &root()),
         Task::Record(arguments) => record::run(&arguments, &root()),
         Task::Docs(arguments) => docs::run(&arguments, &root()),
+        Task::Fuzz(arguments) => fuzz::run(&arguments, &root()),
         Task::Test(arguments) => test::run(&arguments, &root()),
         Task::Tidy => tidy::run(&root()),
     }

@@ -324,7 +324,7 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
         pair(out, "mark", mark);
     }
     if let Some(trouble) = &notebook.trouble {
-        pair(out, "trouble", trouble);
+        pair(out, "trouble", &shortened(trouble));
     }
 }
 
@@ -368,7 +368,7 @@ fn one_model(out: &mut Page, model: &ModelSeen) {
         pair(out, "pod runs", &model.packages.join(", "));
     }
     if let Some(trouble) = &model.trouble {
-        pair(out, "trouble", trouble);
+        pair(out, "trouble", &shortened(trouble));
     }
 }
 

@@ -139,8 +139,8 @@ impl Reference {
     #[must_use]
     pub fn with_digest(&self, digest: &Digest) -> Self {
         Self {
-            written: format!("{}@{digest}", self.name()),
-            domain: Some(self.registry.clone()),
+            written: format!("{}/{}@{digest}", self.lasting_domain(), self.repository),
+            domain: Some(self.lasting_domain().to_owned()),
             registry: self.registry.clone(),
             repository: self.repository.clone(),
             tag: None,
@@ -148,14 +148,23 @@ impl Reference {
         }
     }
 
+    /// The registry, written so that it is read as one. `A0/app` names the registry `a0` by its upper-case letter only:
+    /// `a0/app` would be a repository on Docker Hub.
+    fn lasting_domain(&self) -> &str {
+        match &self.domain {
+            Some(domain) if !is_domain(&self.registry) => domain,
+            _ => &self.registry,
+        }
+    }
+
     /// `registry/repository:tag`: the same repository by tag, without a digest.
     pub fn with_tag(&self, tag: &str) -> Result<Self, ReferenceError> {
-        let written = format!("{}:{tag}", self.name());
+        let written = format!("{}/{}:{tag}", self.lasting_domain(), self.repository);
         grammar::check_whole(&written)?;
         grammar::check_tag(&written, tag)?;
         Ok(Self {
             written,
-            domain: Some(self.registry.clone()),
+            domain: Some(self.lasting_domain().to_owned()),
             registry: self.registry.clone(),
             repository: self.repository.clone(),
             tag: Some(tag.to_owned()),
@@ -190,19 +199,18 @@ pub fn canonical_registry(domain: &str) -> String {
     }
 }
 
-/// The first component is a registry if it has a dot or colon, is `localhost`, or has upper-case letters (which no
-/// repository has); else everything is the path on Docker Hub.
+/// The first component is a registry if it reads as one; else everything is the path on Docker Hub.
 fn split_domain(name: &str) -> (Option<&str>, &str) {
     match name.split_once('/') {
-        Some((first, rest))
-            if first == "localhost"
-                || first.contains(['.', ':'])
-                || first.bytes().any(|byte| byte.is_ascii_uppercase()) =>
-        {
-            (Some(first), rest)
-        }
+        Some((first, rest)) if is_domain(first) => (Some(first), rest),
         _ => (None, name),
     }
+}
+
+/// Whether a first component reads as a registry: it has a dot or colon, is `localhost`, or has upper-case letters (which
+/// no repository has).
+fn is_domain(first: &str) -> bool {
+    first == "localhost" || first.contains(['.', ':']) || first.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
 impl fmt::Display for Reference {

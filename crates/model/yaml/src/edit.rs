@@ -105,6 +105,11 @@ fn is_ambiguous(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b':' | b'.' | b'-' | b'_'))
 }
 
+/// Whether a line ends in a carriage return alone, which YAML allows and no line counter here knows.
+fn has_lone_return(text: &str) -> bool {
+    text.replace("\r\n", "\n").contains('\r')
+}
+
 /// A block scalar with new content: the same indentation, the same kind of header.
 fn block(before: &str, written: &str, style: Style, new: &str) -> String {
     let content = new.trim_end_matches('\n');
@@ -120,10 +125,10 @@ fn block(before: &str, written: &str, style: Style, new: &str) -> String {
         .find(|line| !line.trim_matches([' ', '\r']).is_empty())
         .map(|line| line.len() - line.trim_start_matches(' ').len());
     let indent = match indent {
-        Some(indent) if holds && indent > 0 => indent,
+        Some(indent) if holds && indent > 0 && !has_lone_return(written) => indent,
         _ => {
-            let ending = if written.ends_with('\n') { "\n" } else { "" };
-            return format!("{}{ending}", double_quoted(new));
+            let ending = ["\r\n", "\n", "\r"].into_iter().find(|ending| written.ends_with(ending));
+            return format!("{}{}", double_quoted(new), ending.unwrap_or_default());
         }
     };
     let _ = before;

@@ -236,3 +236,14 @@ fn nothing_grows_without_bound() {
     assert!(node.message.contains("inside the value"), "{node}");
     assert!(matches!(parse(b"a: 1").unwrap()[0].root.kind, NodeKind::Mapping(_)));
 }
+
+/// Found by fuzzing: a carriage return alone ends a line, also the last one of a block scalar.
+#[test]
+fn what_follows_a_block_scalar_of_old_line_ends_stays() {
+    for text in ["b: |2\n  one\rc: 1\n", "b: |-\r  one\r  two\rc: 1\r", "b: >\r\n  one\rc: 1\r\n"] {
+        let documents = parse(text.as_bytes()).unwrap();
+        let edited = replace_scalar(text, documents[0].root.get("b").unwrap(), "new").unwrap();
+        let documents = parse(edited.as_bytes()).unwrap_or_else(|error| panic!("{edited:?}: {error}"));
+        assert_eq!(documents[0].root.to_json(), serde_json::json!({"b": "new", "c": 1}), "{edited:?}");
+    }
+}

@@ -224,7 +224,7 @@ fn truthful(evidence: &Evidence<'_>) -> Checked {
     }
     Checked::new(
         Promise::Truthful,
-        format!("{count} claims held against the bytes of what runs"),
+        format!("{count} claims compared with the bytes of what runs"),
         broken,
         Vec::new(),
     )

@@ -636,11 +636,10 @@ fn compare_with(stage: &Stage<'_>, objects: &Objects, fresh: &Objects, played: &
         (Some(path), person) => {
             let managers = objects.get(key).map(|object| owners(object, path)).unwrap_or_default();
             let ours = managers.iter().any(|manager| manager.starts_with("scantling"));
-            let managers =
-                if managers.is_empty() { "no field manager".to_owned() } else { managers.join(", ") };
-            match person {
-                Some(person) if !ours => (format!("{person} ({managers})"), true),
-                _ => (managers, false),
+            match (person, managers.is_empty()) {
+                (_, true) => ("nobody".to_owned(), false),
+                (Some(person), false) if !ours => (format!("{person} ({})", managers.join(", ")), true),
+                _ => (managers.join(", "), false),
             }
         }
     })

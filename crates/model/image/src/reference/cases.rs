@@ -106,6 +106,19 @@ fn aliases_of_docker_hub_have_one_canonical_text() {
     check("docker.io/python", "docker.io", "library/python", None, None);
 }
 
+// Found by fuzzing: a registry that only its upper-case letters show.
+#[test]
+fn a_registry_without_a_dot_stays_one_when_the_reference_is_written_anew() {
+    let reference = parsed("A0/h0h");
+    assert_eq!((reference.registry(), reference.repository()), ("a0", "h0h"));
+    let digest = Digest::of(b"");
+    for anew in [reference.with_digest(&digest), reference.with_tag("1").unwrap()] {
+        let again = parsed(anew.written());
+        assert_eq!((again.registry(), again.repository()), ("a0", "h0h"), "{anew}");
+        assert_eq!(again, anew);
+    }
+}
+
 // C058, SwissDataScienceCenter/renku#281: upper-case letters in the path.
 #[test]
 fn upper_case_in_the_path_is_refused_and_shown() {

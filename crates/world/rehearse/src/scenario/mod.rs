@@ -581,7 +581,7 @@ fn read_release(files: &Tree, folder: &str) -> Result<ScenarioRelease, ScenarioE
     if tree.is_empty() {
         return Err(ScenarioError::MissingFile { from: SCENARIO_FILE.to_owned(), path: prefix });
     }
-    let release = Release::read(&tree)
+    let release = Release::read_at(folder.trim_end_matches('/'), &tree)
         .map_err(|source| ScenarioError::Release { folder: folder.to_owned(), source })?;
     Ok(ScenarioRelease { folder: folder.trim_end_matches('/').to_owned(), tree, release })
 }

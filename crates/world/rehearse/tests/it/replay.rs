@@ -60,7 +60,7 @@ fn scantling_gives_everybody_what_the_screen_says() {
     let anna = notebook(&seen, "anna");
     assert_eq!(anna.outcome, NotebookOutcome::KeptAndMarked);
     let mark = anna.update_pending.as_deref().unwrap();
-    assert!(mark.contains("tensorflow 2.4.1") && mark.contains("2.7.0"), "{mark}");
+    assert!(mark.contains("TensorFlow 2.4.1 → 2.7.0"), "{mark}");
     assert_eq!(broken(&seen), []);
     assert!(seen.ended_well());
 }
