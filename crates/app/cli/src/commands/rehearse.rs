@@ -90,8 +90,8 @@ fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
     match error {
         RehearseError::Scenario(ScenarioError::NotAnExample) => Failure::usage(format!("{example}: {error}"))
             .with_hint("name a folder with a rehearsal.yaml, such as examples/stale-notebook-image"),
-        RehearseError::Scenario(ScenarioError::Release { folder, source }) => {
-            unreadable(source.findings, &example.join(folder))
+        RehearseError::Scenario(ScenarioError::Release { source, .. }) => {
+            unreadable(source.findings, example)
         }
         RehearseError::Scenario(error) => {
             let said = match &error {
@@ -109,10 +109,10 @@ fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
 }
 
 /// A release of an example that can't be read, with the places as a user would write them.
-fn unreadable(mut findings: Vec<Finding>, folder: &Utf8Path) -> Failure {
+fn unreadable(mut findings: Vec<Finding>, example: &Utf8Path) -> Failure {
     let mut read = BTreeMap::new();
     for file in findings.iter_mut().filter_map(|finding| finding.place.file.as_mut()) {
-        file.path = folder.join(&file.path).into_string();
+        file.path = example.join(&file.path).into_string();
         // A file that has gone since is shown without its text.
         if let Ok(bytes) = read_file(Utf8Path::new(&file.path), &Limits::default()) {
             read.insert(file.path.clone(), String::from_utf8_lossy(&bytes).into_owned());
