@@ -317,8 +317,9 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
         // The screen's words are enough where they are true.
         pair(out, if all_hold { "screen, pod" } else { "pod runs" }, &running(notebook).join(", "));
     }
-    let short =
-        |digest: &Option<scantling_image::Digest>| digest.as_ref().map_or("none".to_owned(), |it| it.short());
+    let short = |digest: &Option<scantling_image::Digest>| {
+        digest.as_ref().map_or("none".to_owned(), scantling_image::Digest::short)
+    };
     pair(out, "digest", &format!("wanted {}, running {}", short(&notebook.wanted), short(&notebook.running)));
     if let Some(mark) = &notebook.update_pending {
         pair(out, "mark", mark);

@@ -129,15 +129,14 @@ fn writing_replaces_the_whole_file() {
     assert!(matches!(write_file(folder.path(), b"x").unwrap_err(), FilesError::IsFolder { .. }));
 }
 
-#[cfg(unix)]
 #[test]
 fn what_is_no_ordinary_file_is_written_to_and_not_replaced() {
-    let folder = Utf8TempDir::new().unwrap();
+    let folder = Folder::new(&[]);
     let (link, device) = (folder.path().join("link"), folder.path().join("device"));
-    std::os::unix::fs::symlink("target", &link).unwrap();
+    symlink("target", &link).unwrap();
     write_file(&link, b"through").unwrap();
     assert_eq!(fs::read(folder.path().join("target")).unwrap(), b"through");
-    std::os::unix::fs::symlink("/dev/full", &device).unwrap();
+    symlink("/dev/full", &device).unwrap();
     assert!(write_file(&device, b"x").is_err(), "there is no room on that device");
     for path in [&link, &device] {
         assert!(fs::symlink_metadata(path).unwrap().is_symlink(), "{path}");

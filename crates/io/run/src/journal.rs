@@ -1,7 +1,7 @@
 //! The journal: that a run is under way, which release it brings, and what it is about to create.
 //!
 //! Every step can be repeated, so the journal need not name each write. It must name two things that cannot be read
-//! from the objects afterwards: that a run did not end, and which objects it created (only those may ever be pruned).
+//! from the objects afterwards: that a run did not end, and which objects it set out to create (only those may ever be pruned).
 
 use std::collections::BTreeSet;
 

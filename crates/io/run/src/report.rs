@@ -86,7 +86,7 @@ pub struct Verified {
     pub wanted: String,
     /// The `imageID` that the node reports.
     pub running: String,
-    /// `same`, `different` or `unknown`.
+    /// `same`, `different`, `unknown`, or `not started` as long as the node has not said what it runs.
     pub answer: String,
 }
 

@@ -13,7 +13,9 @@ use crate::report::{Stop, Verified};
 use crate::session::{Session, slashed};
 
 impl Session<'_> {
-    /// Compares the image ID of every container of the release's workloads with the release.
+    /// Compares the image IDs of the containers of the release's Deployments, `StatefulSets` and `DaemonSets` with the
+    /// release. Their pods are found by `matchLabels`; a workload that selects otherwise is not looked at. Only a
+    /// container that runs another image stops the run: one that is not known or has not started does not.
     pub(crate) async fn verify(&mut self) -> Result<(), Stop> {
         self.stage = Stage::Verify;
         let mut workloads = self.desired_of("apps", "Deployment");

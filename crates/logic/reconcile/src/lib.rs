@@ -11,7 +11,8 @@
 //! - No reconciler changes the pod template of a notebook that has started; see [`notebook`](NOTEBOOKS).
 //!
 //! # Assumptions
-//! The driver writes the actions of one call in their order and stops at the first that fails, then calls again.
+//! The driver writes the actions of one call in their order. After one that fails it leaves out those of objects that
+//! belong to the failed one, and calls again.
 //!
 //! # Caveats
 //! An action was decided on a picture; it names the uid it saw, so that a new object of the same name is not written to.

@@ -1,4 +1,5 @@
-//! Holds the end of a rehearsal against the six promises. The checkers read the sandbox itself, not what a run says of it.
+//! Holds the end of a rehearsal against the six promises. The checkers read the sandbox itself, not what a run says of it;
+//! only the outcomes, which are a run's to tell, come from its report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -157,8 +158,8 @@ fn pinned(evidence: &Evidence<'_>) -> Checked {
     }
     let mut summary = format!("{count} containers");
     if marked > 0 {
-        summary
-            .push_str(&format!(", {marked} of a notebook from before, marked until its owner restarts it"));
+        summary =
+            format!("{summary}, {marked} of a notebook from before, marked until its owner restarts it");
     }
     Checked::new(Promise::Pinned, summary, broken, Vec::new())
 }
@@ -273,13 +274,11 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
             objects.get(&generated.key)?.get("data")?.get(&generated.data_key)?.as_str().map(str::to_owned)
         };
         secrets += 1;
-        if let Some(before) = value(evidence.before) {
-            if value(evidence.objects) != Some(before) {
-                broken.push(format!(
-                    "{} {}: the generated value was replaced",
-                    generated.key, generated.data_key
-                ));
-            }
+        if let Some(before) = value(evidence.before)
+            && value(evidence.objects) != Some(before)
+        {
+            broken
+                .push(format!("{} {}: the generated value was replaced", generated.key, generated.data_key));
         }
     }
     broken.extend(disagreeing_secrets(evidence));
@@ -311,7 +310,7 @@ fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
                 broken.push(format!("{} {what}, and nothing said so", declared.key));
             }
             _ if !evidence.told.is_empty() && told.is_none() => {
-                broken.push(format!("{} has no outcome", declared.key))
+                broken.push(format!("{} has no outcome", declared.key));
             }
             _ => {}
         }
@@ -333,10 +332,10 @@ fn people(evidence: &Evidence<'_>) -> Checked {
         match notebook.outcome {
             NotebookOutcome::AsPromised | NotebookOutcome::KeptAndMarked => {}
             NotebookOutcome::KeptUnmarked => {
-                at_risk.push(format!("{whose} is outdated, and nothing tells so"))
+                at_risk.push(format!("{whose} is outdated, and nothing tells so"));
             }
             NotebookOutcome::Stale => {
-                broken.push(format!("{whose} runs another image than the screen promised"))
+                broken.push(format!("{whose} runs another image than the screen promised"));
             }
             NotebookOutcome::NotRunning => broken.push(format!("{whose} does not run")),
         }

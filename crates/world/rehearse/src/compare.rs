@@ -10,7 +10,7 @@ use scantling_api::ObjectKey;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Kinds that controllers keep for themselves, or that are about one moment.
+/// Kinds that controllers keep for themselves or write into (service accounts), or that are about one moment.
 const PASSING_KINDS: [&str; 12] = [
     "Event",
     "Lease",
@@ -240,9 +240,9 @@ fn child(a: Option<&Value>, b: Option<&Value>, path: &mut Vec<Segment>, found: &
                 path.push(Segment::Key(key.clone()));
                 let value = Some(value);
                 if a.is_some() {
-                    child(value, None, path, found)
+                    child(value, None, path, found);
                 } else {
-                    child(None, value, path, found)
+                    child(None, value, path, found);
                 }
                 path.pop();
             }

@@ -1,4 +1,4 @@
-//! Scantling's controllers, as the operator runs them: the reconcilers on the driver, with what is known of images.
+//! Scantling's controllers: the reconcilers on the driver, with what is known of images.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,7 @@ fn shown_names(observed: &Observed) -> BTreeSet<String> {
 fn running(observed: &Observed) -> Vec<Reference> {
     let mut found: Vec<Reference> = observed
         .pods()
-        .flat_map(|pod| pod.containers())
+        .flat_map(scantling_observed::Pod::containers)
         .filter_map(|container| container.image_id()?.ok()?.reference().cloned())
         .collect();
     found.sort();

@@ -142,7 +142,7 @@ pub(crate) fn read(registry: &RegistryServer, host: &str, repository: &str, dige
                 let Some(child) = digest_of(entry) else { continue };
                 match registry.manifest(host, repository, &child) {
                     Some((_, bytes)) => {
-                        found.push((child, serde_json::from_slice(bytes).unwrap_or_default()))
+                        found.push((child, serde_json::from_slice(bytes).unwrap_or_default()));
                     }
                     None => held.missing.push(format!("manifest {child}")),
                 }

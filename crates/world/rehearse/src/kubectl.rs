@@ -167,19 +167,19 @@ impl Kubectl {
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_else(|| json!({}));
         // A Secret's stringData is written, never read back.
-        let mut patch = three_way(&last, &wanted, &live);
-        if live.get("kind").and_then(Value::as_str) == Some("Secret") && string_data_is_there(&wanted, &live)
+        let mut changes = three_way(&last, &wanted, &live);
+        if live.get("kind").and_then(Value::as_str) == Some("Secret")
+            && string_data_is_there(&wanted, &live)
+            && let Some(map) = changes.as_object_mut()
         {
-            if let Some(patch) = patch.as_object_mut() {
-                patch.remove("stringData");
-            }
+            map.remove("stringData");
         }
-        if patch.as_object().is_none_or(serde_json::Map::is_empty) {
+        if changes.as_object().is_none_or(serde_json::Map::is_empty) {
             return Ok(Applied::Unchanged);
         }
         let path = format!("{path}?fieldManager=kubectl-client-side-apply");
         let after =
-            self.call(Method::PATCH, &path, Some(&patch), Some("application/merge-patch+json")).await?;
+            self.call(Method::PATCH, &path, Some(&changes), Some("application/merge-patch+json")).await?;
         let version = |object: &Value| object.pointer("/metadata/resourceVersion").cloned();
         Ok(if version(&after) == version(&live) { Applied::Unchanged } else { Applied::Configured })
     }
@@ -193,9 +193,8 @@ impl Kubectl {
         patch: &Value,
     ) -> Result<Value, KubectlError> {
         let gvk = self.preferred(kind).await?;
-        let path = self.path(&gvk, namespace, Some(name)).await?;
-        let path = format!("{path}?fieldManager=kubectl-patch");
-        self.call(Method::PATCH, &path, Some(patch), Some("application/merge-patch+json")).await
+        let uri = format!("{}?fieldManager=kubectl-patch", self.path(&gvk, namespace, Some(name)).await?);
+        self.call(Method::PATCH, &uri, Some(patch), Some("application/merge-patch+json")).await
     }
 
     /// `kubectl delete`; what depends on the object goes in the background.
@@ -265,17 +264,16 @@ impl Kubectl {
         if group.is_empty() {
             return Ok(GroupVersionKind { group, version: "v1".to_owned(), kind });
         }
-        let version = match self.versions.get(&group) {
-            Some(version) => version.clone(),
-            None => {
-                let found = self.call(Method::GET, &format!("/apis/{group}"), None, None).await;
-                let version = found
-                    .ok()
-                    .and_then(|found| Some(found.pointer("/preferredVersion/version")?.as_str()?.to_owned()))
-                    .ok_or_else(|| KubectlError::NoSuchKind(format!("{kind}.{group}")))?;
-                self.versions.insert(group.clone(), version.clone());
-                version
-            }
+        let version = if let Some(version) = self.versions.get(&group) {
+            version.clone()
+        } else {
+            let found = self.call(Method::GET, &format!("/apis/{group}"), None, None).await;
+            let version = found
+                .ok()
+                .and_then(|found| Some(found.pointer("/preferredVersion/version")?.as_str()?.to_owned()))
+                .ok_or_else(|| KubectlError::NoSuchKind(format!("{kind}.{group}")))?;
+            self.versions.insert(group.clone(), version.clone());
+            version
         };
         Ok(GroupVersionKind { group, version, kind })
     }

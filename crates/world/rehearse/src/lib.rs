@@ -22,12 +22,13 @@ pub mod people;
 mod play;
 pub mod promises;
 pub mod record;
+mod rehearsal;
 pub mod scenario;
 mod stage;
 mod vendor;
+mod whose;
 
 pub use bridge::{BoxError, Gate, InProcess, Kill, KubernetesService};
 pub use images::BuiltImages;
-pub use play::{
-    Attempt, Options, Progress, Rehearsal, RehearseError, ReleaseSeen, VariantSeen, Way, cluster_of, rehearse,
-};
+pub use play::{Progress, cluster_of, rehearse};
+pub use rehearsal::{Attempt, Options, Rehearsal, RehearseError, ReleaseSeen, VariantSeen, Way};

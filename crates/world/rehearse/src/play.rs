@@ -1,6 +1,6 @@
 //! Plays a story: the same people and the same cluster, with the vendor's upgrade or with Scantling's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,195 +8,25 @@ use std::time::Duration;
 use scantling_api::ObjectKey;
 use scantling_cluster::{Clock, Cluster};
 use scantling_endpoint::Keyring;
-use scantling_finding::Finding;
-use scantling_merge::owner_of;
 use scantling_registry::RegistryClient;
-use scantling_release::{Against, Change, check};
+use scantling_release::{Against, check};
 use scantling_run::{Entropy, Environment, Options as RunOptions, RunError, RunReport};
 use scantling_sandbox::World;
-use serde::Serialize;
 
-use crate::bridge::{Gate, Kill};
+use crate::bridge::Gate;
 use crate::check::{self, Evidence};
-use crate::compare::{self, Comparison, Objects, Segment};
+use crate::compare::Objects;
 use crate::controllers::Controllers;
 use crate::images::BuiltImages;
-use crate::people::{ModelSeen, NotebookSeen};
-use crate::promises::{Checked, Promise, Verdict};
-use crate::record::{Actor, Line, Recorder, clock};
-use crate::scenario::{Before, Event, Scenario, ScenarioError, ScenarioRelease, Step, Variant};
+use crate::record::{Actor, Line, Recorder};
+use crate::rehearsal::{Attempt, Options, Rehearsal, RehearseError, ReleaseSeen, VariantSeen, Way};
+use crate::scenario::{Before, Event, Scenario, ScenarioRelease, Step, Variant};
 use crate::stage::Stage;
 use crate::vendor::Variables;
+use crate::whose::compare_with;
 
 /// What is left when everybody is done comes to rest within this time.
-const SETTLE: Duration = Duration::from_secs(60);
-
-/// Who upgrades.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Way {
-    /// Scantling.
-    Scantling,
-    /// The vendor's script.
-    AsShipped,
-}
-
-/// How a story is played.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Who upgrades.
-    pub way: Way,
-    /// Whether the cluster has no history: the new release is installed on an empty one.
-    pub fresh: bool,
-    /// A way round the incident, by its name in the scenario.
-    pub variant: Option<String>,
-    /// What all chance comes from.
-    pub seed: u64,
-    /// When Scantling's process is killed, to be started again.
-    pub kill: Option<Kill>,
-}
-
-/// Why a rehearsal could not be played.
-#[derive(Debug, thiserror::Error)]
-pub enum RehearseError {
-    /// The example can't be read.
-    #[error(transparent)]
-    Scenario(#[from] ScenarioError),
-    /// The example is impossible.
-    #[error("{0}")]
-    Example(String),
-    /// Somebody in the story can't do what the story says.
-    #[error("at {}, {actor}: {error}", clock(*at))]
-    Story {
-        /// Milliseconds of virtual time.
-        at: u64,
-        /// Who.
-        actor: String,
-        /// Why.
-        error: String,
-    },
-    /// The example has no such variant.
-    #[error("the example has no variant {wanted:?}; it has {}", known.join(", "))]
-    NoSuchVariant {
-        /// What was asked for.
-        wanted: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// A variant is a way round the vendor's upgrade.
-    #[error("a variant works round the vendor's upgrade: give --as-shipped with it")]
-    VariantNeedsShipped,
-    /// The runtime could not be started.
-    #[error("the runtime could not be started: {0}")]
-    Runtime(#[from] std::io::Error),
-}
-
-/// One try of an upgrade.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Attempt {
-    /// Which release, by its name in the scenario.
-    pub name: String,
-    /// Its title.
-    pub release: String,
-    /// How many writes reached the API server.
-    pub writes: u64,
-    /// Why it did not come to its end.
-    pub failure: Option<String>,
-    /// Whether it was refused before anything was written.
-    pub refused: bool,
-    /// How often the process was killed and started again.
-    pub restarts: u32,
-    /// What Scantling says of it; a script says nothing.
-    pub report: Option<RunReport>,
-}
-
-/// What is known of a release before anything happens.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReleaseSeen {
-    /// Its title.
-    pub title: String,
-    /// Its folder in the example.
-    pub folder: String,
-    /// The release before it.
-    pub from: Option<String>,
-    /// Objects that it applies.
-    pub objects: usize,
-    /// References in it, each once.
-    pub references: usize,
-    /// What is built on the cluster.
-    pub builds: usize,
-    /// What changes from the release before.
-    pub changes: Vec<Change>,
-    /// What a check says.
-    pub findings: Vec<Finding>,
-}
-
-/// The outcome of a rehearsal.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Rehearsal {
-    /// The form of this document.
-    pub version: u32,
-    /// What the incident is called.
-    pub title: String,
-    /// What happened.
-    pub about: String,
-    /// Who upgraded.
-    pub way: Way,
-    /// Whether the cluster had no history.
-    pub fresh: bool,
-    /// The way round that was taken.
-    pub variant: Option<VariantSeen>,
-    /// What all chance came from.
-    pub seed: u64,
-    /// The release that was to be installed.
-    pub release: ReleaseSeen,
-    /// The tries to install it.
-    pub attempts: Vec<Attempt>,
-    /// What happened, in order.
-    pub story: Vec<Line>,
-    /// What people have open.
-    pub notebooks: Vec<NotebookSeen>,
-    /// What people deployed.
-    pub models: Vec<ModelSeen>,
-    /// The six promises, and the people.
-    pub promises: Vec<Checked>,
-    /// The upgraded cluster held against a fresh one.
-    pub comparison: Option<Comparison>,
-    /// What decides whether it ended well.
-    pub must_hold: Vec<Promise>,
-    /// Virtual time that passed, in milliseconds.
-    pub duration_ms: u64,
-    /// Events in the sandbox' trace.
-    pub events: usize,
-    /// The trace, a line an event; left out of the document, since it is long.
-    #[serde(skip)]
-    pub trace: Vec<String>,
-    /// Objects of the cluster at the end.
-    #[serde(skip)]
-    pub objects: Objects,
-}
-
-/// A way round that was taken.
-#[derive(Debug, Serialize)]
-pub struct VariantSeen {
-    /// Its name.
-    pub name: String,
-    /// What is done.
-    pub about: String,
-}
-
-impl Rehearsal {
-    /// Whether everything held that has to.
-    pub fn ended_well(&self) -> bool {
-        self.promises
-            .iter()
-            .filter(|checked| self.must_hold.contains(&checked.promise))
-            .all(|checked| checked.verdict != Verdict::Broken)
-    }
-}
+const SETTLE: Duration = Duration::from_mins(1);
 
 /// Called with every line of the story as it happens.
 pub type Progress = Arc<dyn Fn(&Line) + Send + Sync>;
@@ -259,13 +89,13 @@ async fn play(
     let images = BuiltImages::build(&scenario.images).map_err(RehearseError::Example)?;
     let mut stage = Stage::new(scenario, options, &images, Recorder::new(progress))?;
     let sandbox = stage.sandbox.clone();
-    let played = sandbox.pace(story(&mut stage, variant)).await?;
+    let played = Box::pin(sandbox.pace(story(&mut stage, variant))).await?;
     let duration_ms = stage.recorder.now_ms();
 
     let fresh =
         if options.fresh { None } else { Some(fresh_objects(scenario, options, &images, &played).await?) };
     let objects = stage.objects();
-    let comparison = fresh.map(|fresh| compare_with(&stage, &objects, &fresh, &played));
+    let comparison = fresh.map(|fresh| compare_with(&stage, &objects, &fresh, &played.release));
     let (notebooks, models) = stage.seen(&played.release);
     let told = told(&played);
     let failure = played.attempts.last().and_then(|attempt| attempt.failure.clone());
@@ -345,13 +175,13 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
         return Err(RehearseError::Example("the story has no upgrade".to_owned()));
     };
     let mut old = None;
-    if !stage.options.fresh {
-        old = past(stage).await?;
-    } else {
+    if stage.options.fresh {
         // A fresh cluster has no history, but the same people with the same projects.
         for event in history.iter().filter(|event| matches!(event, Event::Project { .. })) {
             act(stage, event, named(scenario, new)?, false).await?;
         }
+    } else {
+        old = past(stage).await?;
     }
     if let Some(variant) = variant.filter(|variant| variant.before == Before::Upgrade) {
         work_round(stage, variant, named(scenario, old.as_deref().unwrap_or(new))?).await?;
@@ -375,10 +205,8 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
                 Before::Open => matches!(event, Event::Open(_)),
                 Before::Deploy => matches!(event, Event::Deploy(_)),
             });
-            if due {
-                if let Some(variant) = waiting.take() {
-                    work_round(stage, variant, release).await?;
-                }
+            if due && let Some(variant) = waiting.take() {
+                work_round(stage, variant, release).await?;
             }
             act(stage, event, release, true).await?;
         }
@@ -524,25 +352,17 @@ async fn by_scantling(
             () = gate.killed() => None,
         };
         writes += gate.writes();
-        match result {
-            Some(result) => break result,
-            None => {
-                restarts += 1;
-                stage.recorder.say(&Actor::Scantling, format!("killed at write {writes}, and started again"));
-                gate = Gate::default();
-            }
+        if let Some(result) = result {
+            break result;
         }
+        restarts += 1;
+        stage.recorder.say(&Actor::Scantling, format!("killed at write {writes}, and started again"));
+        gate = Gate::default();
     };
     let (failure, refused, report) = match outcome {
         Ok(report) => (None, false, report),
         Err(RunError::Refused { why, report }) => (Some(why), true, *report),
-        Err(error @ RunError::Stopped { .. }) => {
-            let text = error.to_string();
-            let RunError::Stopped { report, .. } = error else {
-                return Err(RehearseError::Example(text));
-            };
-            (Some(text), false, *report)
-        }
+        Err(RunError::Stopped { stage, why, report }) => (Some(format!("{stage}: {why}")), false, *report),
     };
     Ok(Attempt {
         name: name.to_owned(),
@@ -609,58 +429,6 @@ async fn fresh_objects(
     // Controllers that the install set off come to rest.
     sandbox.pace(tokio::time::sleep(SETTLE)).await;
     Ok(stage.objects())
-}
-
-fn compare_with(stage: &Stage<'_>, objects: &Objects, fresh: &Objects, played: &Played) -> Comparison {
-    let generated: BTreeSet<_> = check::generated_values(&played.release).collect();
-    let whose = |key: &ObjectKey| {
-        // What is in somebody's project is theirs; what a notebook needs is its person's.
-        let own = stage.people.get(key).cloned();
-        own.or_else(|| {
-            let namespace = key.namespace.as_ref()?;
-            let project = ObjectKey::cluster("", "Namespace", namespace.clone());
-            stage.people.get(&project).cloned()
-        })
-        .or_else(|| controller_owner(objects, stage, key))
-    };
-    let by_scantling = stage.options.way == Way::Scantling;
-    let declared: BTreeSet<&ObjectKey> =
-        played.release.release.objects.iter().map(|object| &object.key).collect();
-    compare::compare(objects, fresh, &generated, |key, path| match (path, whose(key)) {
-        (None, Some(person)) => (person, true),
-        // What only the vendor's installer keeps is neither the release's nor Scantling's to take away.
-        (None, None) if by_scantling && stage.installed.contains(key) && !declared.contains(key) => {
-            ("the vendor's installer".to_owned(), true)
-        }
-        (None, None) => ("nobody".to_owned(), false),
-        (Some(path), person) => {
-            let managers = objects.get(key).map(|object| owners(object, path)).unwrap_or_default();
-            let ours = managers.iter().any(|manager| manager.starts_with("scantling"));
-            match (person, managers.is_empty()) {
-                (_, true) => ("nobody".to_owned(), false),
-                (Some(person), false) if !ours => (format!("{person} ({})", managers.join(", ")), true),
-                _ => (managers.join(", "), false),
-            }
-        }
-    })
-}
-
-/// The person to whom the chain of owners of an object leads.
-fn controller_owner(objects: &Objects, stage: &Stage<'_>, key: &ObjectKey) -> Option<String> {
-    let object = objects.get(key)?;
-    let owner = scantling_api::object::controller(object)?;
-    let next = ObjectKey {
-        group: owner.gvk.group.clone(),
-        kind: owner.gvk.kind.clone(),
-        namespace: key.namespace.clone(),
-        name: owner.name,
-    };
-    stage.people.get(&next).cloned()
-}
-
-/// The managers of a field.
-fn owners(object: &serde_json::Value, path: &[Segment]) -> Vec<String> {
-    compare::field(path).parse().map(|path| owner_of(object, &path)).unwrap_or_default()
 }
 
 /// How each object ended, by what Scantling says.

@@ -17,19 +17,16 @@ use crate::compare::Objects;
 use crate::images::{BuiltImages, Library};
 use crate::kubectl::Kubectl;
 use crate::people::{AdvisorySeen, ClaimSeen, ModelSeen, NotebookOutcome, NotebookSeen, Spawner};
-use crate::play::{Options, RehearseError};
 use crate::record::{Actor, Recorder};
+use crate::rehearsal::{Options, RehearseError};
 use crate::scenario::{Deploy, FlavourName, Open, Scenario, ScenarioRelease, Step};
 use crate::vendor::{Script, Variables};
 
 /// People wait this long for a notebook or a model before they give up, in virtual time.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+const PATIENCE: Duration = Duration::from_mins(15);
 
 /// How often they look.
 const LOOK: Duration = Duration::from_secs(1);
-
-/// The namespace in which Scantling's spawner keeps notebooks, where the vendor's does too.
-const NOTEBOOKS: &str = "rhods-notebooks";
 
 /// A cluster with people on it.
 pub(crate) struct Stage<'a> {
@@ -147,7 +144,7 @@ impl<'a> Stage<'a> {
                 &actor,
                 format!("opens {} on {}", open.image, open.node.as_deref().unwrap_or("any node")),
             );
-            let root = self.open_notebook(open).await.map_err(|error| self.story(&actor, error))?;
+            let root = self.open_notebook(open, release).await.map_err(|error| self.story(&actor, error))?;
             (Spawner::Scantling, offered.claims, root)
         } else {
             let namespace = release.release.namespace.as_deref().unwrap_or_default();
@@ -202,7 +199,13 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    async fn open_notebook(&mut self, open: &Open) -> Result<ObjectKey, String> {
+    async fn open_notebook(&mut self, open: &Open, release: &ScenarioRelease) -> Result<ObjectKey, String> {
+        let namespace = self
+            .scenario
+            .notebooks_namespace
+            .as_deref()
+            .or(release.release.namespace.as_deref())
+            .ok_or("rehearsal.yaml names no notebooksNamespace, and the release no namespace")?;
         let mut spec = json!({"containers": [{"name": open.person}]});
         if let Some(node) = &open.node {
             spec["nodeSelector"] = json!({"kubernetes.io/hostname": node});
@@ -212,13 +215,13 @@ impl<'a> Stage<'a> {
             "kind": "Notebook",
             "metadata": {
                 "name": open.person,
-                "namespace": NOTEBOOKS,
+                "namespace": namespace,
                 "annotations": {"notebooks.opendatahub.io/last-image-selection": open.image},
             },
             "spec": {"template": {"spec": spec}},
         });
         let mut kubectl = Kubectl::new(self.sandbox.clone());
-        let made = kubectl.create(&notebook, NOTEBOOKS).await.map_err(|error| error.to_string())?;
+        let made = kubectl.create(&notebook, namespace).await.map_err(|error| error.to_string())?;
         object::key(&made).map_err(|error| error.to_string())
     }
 

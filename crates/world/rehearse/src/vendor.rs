@@ -433,7 +433,7 @@ fn documents(name: &str, text: &[u8]) -> Result<Vec<Value>, ScriptError> {
     Ok(documents.iter().map(|document| document.root.to_json()).filter(|value| !value.is_null()).collect())
 }
 
-/// The text between the backticks of `NAME = `…`` in source code.
+/// The text of a template literal in source code, by the name of its constant.
 fn template_literal<'a>(source: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = source.split_once(&format!("{name} = `"))?;
     rest.split_once('`').map(|(literal, _)| literal)

@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let spinner = spinner();
     let shown = spinner.clone();
     let progress: Progress = Arc::new(move |line| {
-        shown.set_message(terminal::plain(&scantling_report::rehearsal::story_line(line)))
+        shown.set_message(terminal::plain(&scantling_report::rehearsal::story_line(line)));
     });
     let result = rehearse(&scenario, &options, progress);
     spinner.finish_and_clear();
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
 /// Reads an example.
 pub(crate) fn read(path: &Utf8Path) -> Result<Scenario, Failure> {
     let reading = read_tree(path, &Limits::default())?;
-    Scenario::read(&reading.tree).map_err(|error| failure(error.into(), path))
+    Scenario::read(&reading.tree).map_err(|error| failure(Box::new(error).into(), path))
 }
 
 fn spinner() -> ProgressBar {
@@ -87,13 +87,18 @@ fn spinner() -> ProgressBar {
 }
 
 fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
-    match error {
-        RehearseError::Scenario(ScenarioError::NotAnExample) => Failure::usage(format!("{example}: {error}"))
-            .with_hint("name a folder with a rehearsal.yaml, such as examples/stale-notebook-image"),
-        RehearseError::Scenario(ScenarioError::Release { source, .. }) => {
-            unreadable(source.findings, example)
+    let error = match error {
+        RehearseError::Scenario(error) => *error,
+        error @ (RehearseError::NoSuchVariant { .. } | RehearseError::VariantNeedsShipped) => {
+            return Failure::usage(error.to_string());
         }
-        RehearseError::Scenario(error) => {
+        error => return Failure::failed(format!("{example}: {error}")),
+    };
+    match error {
+        ScenarioError::NotAnExample => Failure::usage(format!("{example}: {error}"))
+            .with_hint("name a folder with a rehearsal.yaml, such as examples/stale-notebook-image"),
+        ScenarioError::Release { source, .. } => unreadable(source.findings, example),
+        error => {
             let said = match &error {
                 ScenarioError::Yaml { source, .. } => source.hint.clone(),
                 _ => None,
@@ -101,10 +106,6 @@ fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
             let hint = || "docs/how-to/write-an-example.md says what an example consists of".to_owned();
             Failure::usage(format!("{example}/{error}")).with_hint(said.unwrap_or_else(hint))
         }
-        RehearseError::NoSuchVariant { .. } | RehearseError::VariantNeedsShipped => {
-            Failure::usage(error.to_string())
-        }
-        _ => Failure::failed(format!("{example}: {error}")),
     }
 }
 

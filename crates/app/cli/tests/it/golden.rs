@@ -68,7 +68,10 @@ fn nothing_is_kept_that_no_test_makes() {
             .flatten()
             .map(|golden| golden.name.to_owned())
             .chain(crate::mistakes::BROKEN.iter().map(|broken| broken.name.to_owned()))
-            .chain(["images-stale", "images-unpublished", "lock-unpublished", "lock-unpublished-file"].map(str::to_owned))
+            .chain(
+                ["images-stale", "images-unpublished", "lock-unpublished", "lock-unpublished-file"]
+                    .map(str::to_owned),
+            )
             .map(|name| format!("{name}.txt"))
             .collect();
     let found: BTreeSet<String> = fs::read_dir(folder())

@@ -38,6 +38,8 @@ pub struct Scenario {
     pub cluster: ClusterDescription,
     /// What registries hold and builds make.
     pub images: Images,
+    /// Where Scantling's spawner keeps people's notebooks.
+    pub notebooks_namespace: Option<String>,
     /// The releases by the names that the story uses.
     pub releases: BTreeMap<String, ScenarioRelease>,
     /// What is known to be wrong with which versions.
@@ -246,7 +248,7 @@ pub enum ScenarioError {
         /// The file, relative to the example's folder.
         file: String,
         /// Where and why.
-        source: YamlError,
+        source: Box<YamlError>,
     },
     /// A file does not have the form it should.
     #[error("{file}:{line}:{column}: {source}")]
@@ -258,7 +260,7 @@ pub enum ScenarioError {
         /// 1-based, in characters.
         column: u32,
         /// What is wrong.
-        source: DecodeError,
+        source: Box<DecodeError>,
     },
     /// A file has the right form but says something impossible.
     #[error("{file}: {what}")]
@@ -294,6 +296,9 @@ struct ScenarioFile {
     cluster: ClusterDescription,
     /// The file that says what registries hold and builds make, relative to this one.
     images: String,
+    /// Where Scantling's spawner keeps people's notebooks; the release's own namespace if not given.
+    #[serde(default)]
+    notebooks_namespace: Option<String>,
     /// Folders of releases, relative to this file, by the names that the story uses.
     releases: BTreeMap<String, String>,
     /// What is known to be wrong with which versions; shown beside what runs.
@@ -425,6 +430,7 @@ impl Scenario {
             about: file.about.trim().to_owned(),
             cluster: file.cluster,
             images,
+            notebooks_namespace: file.notebooks_namespace,
             releases,
             advisories: file.advisories,
             story: file
@@ -589,7 +595,7 @@ fn read_release(files: &Tree, folder: &str) -> Result<ScenarioRelease, ScenarioE
 fn decode_file<T: serde::de::DeserializeOwned>(files: &Tree, path: &str) -> Result<Option<T>, ScenarioError> {
     let Some(bytes) = files.get(path) else { return Ok(None) };
     let documents = scantling_yaml::parse(bytes)
-        .map_err(|source| ScenarioError::Yaml { file: path.to_owned(), source })?;
+        .map_err(|source| ScenarioError::Yaml { file: path.to_owned(), source: Box::new(source) })?;
     let [document] = documents.as_slice() else {
         return Err(ScenarioError::Meaning {
             file: path.to_owned(),
@@ -599,6 +605,6 @@ fn decode_file<T: serde::de::DeserializeOwned>(files: &Tree, path: &str) -> Resu
     scantling_yaml::decode(&document.root).map(Some).map_err(|source| {
         let text = String::from_utf8_lossy(bytes);
         let (line, column) = scantling_yaml::LineIndex::new(&text).position(source.span.start);
-        ScenarioError::Form { file: path.to_owned(), line, column, source }
+        ScenarioError::Form { file: path.to_owned(), line, column, source: Box::new(source) }
     })
 }

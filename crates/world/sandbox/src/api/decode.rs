@@ -27,7 +27,20 @@ impl ApiServer {
         options: &Options,
     ) -> Result<(Value, Vec<String>), Status> {
         let body = body::read(call.body, call.content_type)?;
-        self.fit(facts, body, options.validation)
+        self.fit_view(call, facts, body, options.validation)
+    }
+
+    /// Makes a body fit the kind that the client knows, and gives it as it is stored.
+    pub(super) fn fit_view(
+        &self,
+        call: &Call<'_>,
+        facts: &KindFacts,
+        body: body::Body,
+        validation: FieldValidation,
+    ) -> Result<(Value, Vec<String>), Status> {
+        let Some((view, shown)) = &call.view else { return self.fit(facts, body, validation) };
+        let (object, warnings) = self.fit(shown, body, validation)?;
+        Ok((view.store(object), warnings))
     }
 
     /// Makes a body fit its kind, or says why it does not.

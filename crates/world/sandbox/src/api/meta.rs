@@ -119,15 +119,33 @@ pub(super) fn is_new_generation(facts: &KindFacts, custom: bool, live: &Value, n
 
 /// Whether two states of an object differ in nothing but the times of their `managedFields`: a server does not write then.
 pub(super) fn same_but_for_times(live: &Value, new: &Value) -> bool {
-    let without = |object: &Value| {
-        let mut object = object.clone();
-        let entries = object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
-        for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
-            entry.remove("time");
-        }
-        object
+    let (Some(live), Some(new)) = (live.as_object(), new.as_object()) else { return live == new };
+    same_fields(live, new, |name, live, new| match (name, live.as_object(), new.as_object()) {
+        ("metadata", Some(live), Some(new)) => same_fields(live, new, |name, live, new| match name {
+            "managedFields" => same_entries(live, new),
+            _ => live == new,
+        }),
+        _ => live == new,
+    })
+}
+
+fn same_fields(
+    live: &Map<String, Value>,
+    new: &Map<String, Value>,
+    same: impl Fn(&str, &Value, &Value) -> bool,
+) -> bool {
+    live.len() == new.len()
+        && live.iter().all(|(name, value)| new.get(name).is_some_and(|other| same(name, value, other)))
+}
+
+fn same_entries(live: &Value, new: &Value) -> bool {
+    let (Some(live), Some(new)) = (live.as_array(), new.as_array()) else { return live == new };
+    let fields = |entry: &Value| -> Vec<(String, Value)> {
+        let fields = entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time");
+        fields.map(|(name, value)| (name.clone(), value.clone())).collect()
     };
-    without(live) == without(new)
+    live.len() == new.len()
+        && live.iter().zip(new).all(|(live, new)| live == new || fields(live) == fields(new))
 }
 
 /// Ownership through `scale` has no time on a real server, and entries are ordered by their times.

@@ -30,6 +30,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod validate;
+mod views;
 mod warnings;
 mod watch;
 mod write;

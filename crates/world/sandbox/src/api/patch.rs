@@ -42,7 +42,10 @@ impl ApiServer {
             ));
         }
         let custom = self.is_custom(facts);
-        let live = self.live_part(facts, key, subresource)?;
+        let mut live = self.live_part(facts, key, subresource)?;
+        if let Some((view, _)) = &call.view {
+            live = view.show(live)?;
+        }
         let patch = || body::json(call.body);
         let (patched, duplicates) = match kind {
             JSON_PATCH => {
@@ -55,7 +58,8 @@ impl ApiServer {
             }
             STRATEGIC_PATCH if !custom => {
                 let patch = patch()?;
-                let type_name = Self::type_of_part(facts, subresource);
+                let shown = call.view.as_ref().map_or(facts, |(_, shown)| shown);
+                let type_name = Self::type_of_part(shown, subresource);
                 (strategic_merge_patch(&self.schema, &type_name, &live, &patch.value), patch.duplicates)
             }
             other => return Err(unsupported(other, custom)),
@@ -63,7 +67,7 @@ impl ApiServer {
         let value = patched.map_err(|error| refused(facts, key, &error))?;
         require_unchanged_name(&value, key)?;
         let (object, warnings) = self
-            .fit_part(facts, subresource, Body { value, duplicates }, options.validation)
+            .fit_part(call, facts, subresource, Body { value, duplicates }, options.validation)
             .map_err(unfit)?;
         let updated = self.update_part(at, facts, key, subresource, object, &options)?;
         Ok(Answer { warnings, ..Self::answer_part(200, facts, subresource, updated) })
@@ -85,6 +89,15 @@ impl ApiServer {
         let body = body::yaml(call.body)?;
         let mut applied = body.value;
         require_named(&mut applied, key)?;
+        if let Some((view, shown)) = &call.view {
+            if scantling_api::object::gvk(&applied).ok().as_ref() != Some(&shown.gvk) {
+                return Err(Status::bad_request(format!(
+                    "the applied object is not of the kind {}",
+                    shown.gvk
+                )));
+            }
+            applied = view.store(applied);
+        }
         let options = Options { force: call.query.flag("force"), ..options.clone() };
         let warnings = super::decode::judge_applied(facts, &body.duplicates, options.validation)?;
         let (code, object) = self.apply_object(at, facts, key, subresource, &applied, &options)?;

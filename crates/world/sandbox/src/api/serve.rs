@@ -10,6 +10,7 @@ use super::accept::{Accept, Include};
 use super::answer::{Answer, Content, refusal};
 use super::body::{self, MAX_BODY};
 use super::path::{Path, Query, Target};
+use super::views::{self, View};
 use super::write::{FieldValidation, Options};
 use super::{ApiServer, Cause, DeleteOptions, Deleted, Moment, Propagation, Reply, Status};
 
@@ -17,7 +18,7 @@ use super::{ApiServer, Cause, DeleteOptions, Deleted, Moment, Propagation, Reply
 const MAX_MANAGER: usize = 128;
 
 /// What every handler needs to know about a request.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
     /// Method.
     pub(super) method: &'a Method,
@@ -31,6 +32,8 @@ pub(super) struct Call<'a> {
     pub(super) agent: &'a str,
     /// Body.
     pub(super) body: &'a Bytes,
+    /// The request is about another look at the stored kind: the look, and the kind that the client knows.
+    pub(super) view: Option<(&'static View, KindFacts)>,
 }
 
 impl ApiServer {
@@ -51,6 +54,7 @@ impl ApiServer {
                 content_type: header(CONTENT_TYPE),
                 agent: header(USER_AGENT),
                 body: request.body(),
+                view: None,
             };
             self.route(&call, &path, at)
         });
@@ -84,22 +88,26 @@ impl ApiServer {
             return Err(Status::no_such_resource());
         }
         let namespace = target.namespace.as_deref();
+        let shown = facts;
+        let view = views::of(&shown.gvk);
+        let facts = view.map_or_else(|| Ok(shown.clone()), |view| self.facts(&view.stored()))?;
+        let call = &Call { view: view.map(|view| (view, shown.clone())), ..call.clone() };
         let answer = match (target.name.as_deref(), target.subresource.as_deref()) {
             (None, _) => match *call.method {
                 Method::GET if call.query.flag("watch") => {
-                    permit(&facts, "watch")?;
+                    permit(&shown, "watch")?;
                     return self.watch(call, &facts, namespace, None, at).map(Reply::Watch);
                 }
                 Method::GET => {
-                    permit(&facts, "list")?;
+                    permit(&shown, "list")?;
                     self.list(call, &facts, namespace)?
                 }
                 Method::POST if namespace.is_some() == facts.namespaced => {
-                    permit(&facts, "create")?;
+                    permit(&shown, "create")?;
                     self.post(call, &facts, namespace, at)?
                 }
                 Method::DELETE if namespace.is_some() == facts.namespaced => {
-                    permit(&facts, "deletecollection")?;
+                    permit(&shown, "deletecollection")?;
                     self.delete_collection(call, &facts, namespace, at)?
                 }
                 _ => return Err(Status::method_not_allowed()),
@@ -112,31 +120,34 @@ impl ApiServer {
                 let key = key(&facts, namespace, name);
                 match *call.method {
                     Method::GET if call.query.flag("watch") => {
-                        permit(&facts, "watch")?;
+                        permit(&shown, "watch")?;
                         return self.watch(call, &facts, namespace, Some(name), at).map(Reply::Watch);
                     }
                     Method::GET => {
-                        permit(&facts, "get")?;
+                        permit(&shown, "get")?;
                         Answer::object(200, &facts, self.live(&facts, &key)?.as_ref().clone())
                     }
                     Method::PUT => {
-                        permit(&facts, "update")?;
+                        permit(&shown, "update")?;
                         self.put(call, &facts, &key, None, at)?
                     }
                     Method::PATCH => {
-                        permit(&facts, "patch")?;
+                        permit(&shown, "patch")?;
                         self.patch(call, &facts, &key, None, at)?
                     }
                     Method::DELETE => {
-                        permit(&facts, "delete")?;
+                        permit(&shown, "delete")?;
                         self.delete_one(call, &facts, &key, at)?
                     }
                     _ => return Err(Status::method_not_allowed()),
                 }
             }
         };
-        let mut answer = answer;
-        answer.warnings.extend(super::warnings::of_deprecated(&facts).map(str::to_owned));
+        let mut answer = match view {
+            Some(view) => view.answer(&shown, answer)?,
+            None => answer,
+        };
+        answer.warnings.extend(super::warnings::of_deprecated(&shown).map(str::to_owned));
         answer.warnings.extend(self.custom_version(&facts).and_then(|version| version.deprecation.clone()));
         Ok(Reply::Once(self.respond(answer, call.accept, at.now)))
     }

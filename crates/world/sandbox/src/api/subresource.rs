@@ -87,6 +87,7 @@ impl ApiServer {
     /// Makes a patched part fit its type.
     pub(super) fn fit_part(
         &self,
+        call: &Call<'_>,
         facts: &KindFacts,
         subresource: Option<&str>,
         body: Body,
@@ -95,7 +96,7 @@ impl ApiServer {
         if subresource == Some("scale") {
             return Ok((body.value, Vec::new()));
         }
-        self.fit(facts, body, validation)
+        self.fit_view(call, facts, body, validation)
     }
 
     /// Writes a part.

@@ -13,6 +13,7 @@ use super::accept::{Accept, Form};
 use super::read::{parse_version, too_large};
 use super::selector::Selector;
 use super::serve::Call;
+use super::views::View;
 use super::{ApiServer, Cause, Moment, Status, WatchChunk, WatchId, table};
 use crate::store::{Change, ChangeKind};
 
@@ -36,6 +37,8 @@ pub(super) struct Watches {
 #[derive(Debug)]
 struct Watch {
     facts: KindFacts,
+    /// Objects are told as another kind shows them.
+    view: Option<(&'static View, KindFacts)>,
     namespace: Option<String>,
     selector: Selector,
     accept: Accept,
@@ -92,6 +95,7 @@ impl ApiServer {
         let bookmarks = call.query.flag("allowWatchBookmarks");
         let mut watch = Watch {
             facts: facts.clone(),
+            view: call.view.clone(),
             namespace: namespace.map(str::to_owned),
             selector,
             accept: call.accept,
@@ -213,13 +217,23 @@ impl ApiServer {
     }
 
     fn event(&self, watch: &mut Watch, kind: &str, object: &Value, now: jiff::Timestamp) -> Bytes {
+        let (facts, object) = match &watch.view {
+            None => (watch.facts.clone(), object.clone()),
+            Some((view, facts)) => match view.show(object.clone()) {
+                Ok(object) => (facts.clone(), object),
+                Err(status) => {
+                    watch.over = true;
+                    return line("ERROR", &status.to_value());
+                }
+            },
+        };
         let shown = if watch.accept.form == Form::Table {
             let metadata = json!({"resourceVersion": object.pointer("/metadata/resourceVersion")});
-            let columns = self.columns(&watch.facts);
             let include = watch.accept.include;
-            table::of(&columns, [object].into_iter(), &metadata, !watch.columns_told, include, now)
+            let columns = self.columns(&facts);
+            table::of(&columns, [&object].into_iter(), &metadata, !watch.columns_told, include, now)
         } else {
-            self.object_in_form(&watch.facts, object.clone(), watch.accept, now)
+            self.object_in_form(&facts, object, watch.accept, now)
         };
         watch.columns_told = true;
         line(kind, &shown)

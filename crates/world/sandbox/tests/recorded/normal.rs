@@ -40,7 +40,7 @@ pub(crate) fn normal(value: &Value) -> Value {
         Value::Array(items) => Value::Array(
             items.iter().map(|item| if is_age(item) { json!("AGE") } else { normal(item) }).collect(),
         ),
-        Value::String(text) => Value::String(without_times(&without_uids(text))),
+        Value::String(text) => Value::String(without_age(&without_times(&without_uids(text)))),
         other => other.clone(),
     }
 }
@@ -49,12 +49,29 @@ fn is_address(field: &Value) -> bool {
     !field.is_null() && *field != json!("") && *field != json!("None") && *field != json!(["None"])
 }
 
-/// `5s`, `2m10s`, `3h`.
+/// `5s`, `2m10s`, `3d4h`.
 fn is_age(item: &Value) -> bool {
-    let Some(text) = item.as_str() else { return false };
+    let Some(mut rest) = item.as_str() else { return false };
+    let mut parts = 0;
+    while let Some(after) = part_of_age(rest) {
+        rest = after;
+        parts += 1;
+    }
+    rest.is_empty() && (1..=2).contains(&parts)
+}
+
+/// What follows a number and its unit.
+fn part_of_age(text: &str) -> Option<&str> {
     let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    rest.len() < text.len()
-        && (matches!(rest, "s" | "m" | "h") || rest.starts_with('m') && rest.ends_with('s'))
+    if rest.len() == text.len() { None } else { rest.strip_prefix(['s', 'm', 'h', 'd', 'y']) }
+}
+
+/// `3 (5s ago)`, as restarts are shown.
+fn without_age(text: &str) -> String {
+    match text.split_once('(') {
+        Some((before, rest)) if rest.ends_with(" ago)") => format!("{before}(AGE ago)"),
+        _ => text.to_owned(),
+    }
 }
 
 fn without_uids(text: &str) -> String {

@@ -8,6 +8,7 @@ mod age;
 mod network;
 mod openshift;
 mod path;
+mod plain;
 mod pod;
 mod storage;
 mod workload;
@@ -61,6 +62,7 @@ pub(super) fn built_in(facts: &KindFacts) -> Columns<'static> {
     let found = workload::columns(group, kind)
         .or_else(|| network::columns(group, kind))
         .or_else(|| storage::columns(group, kind))
+        .or_else(|| plain::columns(group, kind))
         .or_else(|| openshift::columns(group, kind));
     match found {
         Some((columns, cells)) => Columns::BuiltIn(columns, cells),
@@ -81,8 +83,11 @@ pub(super) fn of<'v>(
     let rows: Vec<Value> = objects
         .map(|object| {
             let mut row = json!({"cells": cells(columns, object, now)});
+            if let Some(condition) = pod::completed(object) {
+                row["conditions"] = json!([condition]);
+            }
             match include {
-                Include::None => {}
+                Include::None => row["object"] = Value::Null,
                 Include::Metadata => row["object"] = metadata_only(object),
                 Include::Object => row["object"] = object.clone(),
             }
@@ -152,7 +157,7 @@ fn items<'v>(object: &'v Value, pointer: &str) -> &'v [Value] {
 }
 
 /// A scalar as text.
-fn plain(value: &Value) -> String {
+fn plain_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
@@ -174,7 +179,7 @@ fn containers(pod_spec: Option<&Value>) -> [Value; 2] {
 /// `a=b,c=d`, or `<none>`.
 pub(super) fn labels(map: Option<&Value>) -> Value {
     let pairs = map.and_then(Value::as_object).into_iter().flatten();
-    let texts: Vec<String> = pairs.map(|(name, value)| format!("{name}={}", plain(value))).collect();
+    let texts: Vec<String> = pairs.map(|(name, value)| format!("{name}={}", plain_text(value))).collect();
     json!(if texts.is_empty() { "<none>".to_owned() } else { texts.join(",") })
 }
 
@@ -182,10 +187,10 @@ pub(super) fn labels(map: Option<&Value>) -> Value {
 pub(super) fn selector(selector: Option<&Value>) -> Value {
     let Some(selector) = selector else { return json!("<none>") };
     let equal = selector.get("matchLabels").and_then(Value::as_object).into_iter().flatten();
-    let mut texts: Vec<String> = equal.map(|(name, value)| format!("{name}={}", plain(value))).collect();
+    let mut texts: Vec<String> = equal.map(|(name, value)| format!("{name}={}", plain_text(value))).collect();
     for expression in items(selector, "/matchExpressions") {
         let key = object::text(expression, "/key");
-        let mut values: Vec<String> = items(expression, "/values").iter().map(plain).collect();
+        let mut values: Vec<String> = items(expression, "/values").iter().map(plain_text).collect();
         values.sort();
         let values = values.join(",");
         texts.push(match object::text(expression, "/operator") {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use scantling_api::object;
 use serde_json::{Value, json};
 
-use super::{AGE, Cells, Column, NAME, items, labels, number, plain, selector, since, text_or};
+use super::{AGE, Cells, Column, NAME, items, labels, number, plain_text, selector, since, text_or};
 
 /// Hosts and endpoints that are named before the rest is only counted.
 const MAX_NAMED: usize = 3;
@@ -79,7 +79,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<(&'static [Column], Cel
 
 fn service(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
     let kind = object::text(object, "/spec/type");
-    let external: Vec<String> = items(object, "/spec/externalIPs").iter().map(plain).collect();
+    let external: Vec<String> = items(object, "/spec/externalIPs").iter().map(plain_text).collect();
     let balanced = addresses(object);
     let external_ip = match kind {
         "ClusterIP" | "NodePort" if external.is_empty() => "<none>".to_owned(),
@@ -162,8 +162,11 @@ fn endpoint_slice(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
         None => text_or(port, "/name", "*").to_owned(),
     };
     let ports: Vec<String> = items(object, "/ports").iter().map(port).collect();
-    let endpoints: Vec<String> =
-        items(object, "/endpoints").iter().flat_map(|entry| items(entry, "/addresses")).map(plain).collect();
+    let endpoints: Vec<String> = items(object, "/endpoints")
+        .iter()
+        .flat_map(|entry| items(entry, "/addresses"))
+        .map(plain_text)
+        .collect();
     vec![
         json!(object::name(object)),
         json!(object::text(object, "/addressType")),

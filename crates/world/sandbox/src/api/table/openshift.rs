@@ -3,7 +3,7 @@
 use scantling_api::object;
 use serde_json::{Value, json};
 
-use super::{AGE, Cells, Column, NAME, ago, human_duration, items, number, plain, text_or};
+use super::{AGE, Cells, Column, NAME, ago, human_duration, items, number, plain_text, text_or};
 
 /// Tags that are named before the rest is only counted.
 const MAX_TAGS: usize = 3;
@@ -148,7 +148,7 @@ fn route(object: &Value, _now: jiff::Timestamp) -> Vec<Value> {
         json!(text_or(object, "/status/ingress/0/host", object::text(object, "/spec/host"))),
         json!(object::text(object, "/spec/path")),
         json!(object::text(object, "/spec/to/name")),
-        json!(object.pointer("/spec/port/targetPort").map_or_else(|| "<all>".to_owned(), plain)),
+        json!(object.pointer("/spec/port/targetPort").map_or_else(|| "<all>".to_owned(), plain_text)),
         json!(if insecure.is_empty() { termination.to_owned() } else { format!("{termination}/{insecure}") }),
         json!(text_or(object, "/spec/wildcardPolicy", "None")),
     ]

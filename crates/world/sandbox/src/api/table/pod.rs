@@ -32,6 +32,20 @@ pub(super) fn cells(pod: &Value, now: jiff::Timestamp) -> Vec<Value> {
     ]
 }
 
+/// The condition of the row of a pod that has ended.
+pub(super) fn completed(object: &Value) -> Option<Value> {
+    if object::text(object, "/kind") != "Pod" || object::text(object, "/apiVersion") != "v1" {
+        return None;
+    }
+    let phase = object::text(object, "/status/phase");
+    let message = match phase {
+        "Succeeded" => "The pod has completed successfully.",
+        "Failed" => "The pod failed.",
+        _ => return None,
+    };
+    Some(json!({"type": "Completed", "status": "True", "reason": phase, "message": message}))
+}
+
 struct Summary {
     reason: String,
     ready: usize,

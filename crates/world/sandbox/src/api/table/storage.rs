@@ -3,7 +3,7 @@
 use scantling_api::object;
 use serde_json::{Value, json};
 
-use super::{AGE, Cells, Column, NAME, items, plain, since, text_or};
+use super::{AGE, Cells, Column, NAME, items, plain_text, since, text_or};
 
 pub(super) fn columns(group: &str, kind: &str) -> Option<(&'static [Column], Cells)> {
     let found: (&'static [Column], Cells) = match (group, kind) {
@@ -76,7 +76,7 @@ fn modes(object: &Value, pointer: &str) -> String {
 }
 
 fn quantity(object: &Value, pointer: &str) -> String {
-    object.pointer(pointer).map_or_else(|| "0".to_owned(), plain)
+    object.pointer(pointer).map_or_else(|| "0".to_owned(), plain_text)
 }
 
 fn claim(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
@@ -137,7 +137,8 @@ fn quota(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
     let (mut requests, mut limits) = (Vec::new(), Vec::new());
     for (resource, hard) in hard {
         let used = object.pointer("/status/used").and_then(|used| used.get(resource));
-        let text = format!("{resource}: {}/{}", used.map_or_else(|| "0".to_owned(), plain), plain(hard));
+        let text =
+            format!("{resource}: {}/{}", used.map_or_else(|| "0".to_owned(), plain_text), plain_text(hard));
         if resource.starts_with("limits.") { limits.push(text) } else { requests.push(text) }
     }
     vec![

@@ -4,7 +4,7 @@ use scantling_api::object;
 use serde_json::{Value, json};
 
 use super::{
-    AGE, Cells, Column, NAME, ago, containers, count, human_duration, items, labels, number, plain, pod,
+    AGE, Cells, Column, NAME, ago, containers, count, human_duration, items, labels, number, plain_text, pod,
     selector, since, text_or,
 };
 
@@ -106,6 +106,18 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<(&'static [Column], Cel
             &[NAME, Column("Controller", "string", 0), Column("Revision", "string", 0), AGE],
             controller_revision,
         ),
+        ("autoscaling", "HorizontalPodAutoscaler") => (
+            &[
+                NAME,
+                Column("Reference", "string", 0),
+                Column("Targets", "string", 0),
+                Column("MinPods", "string", 0),
+                Column("MaxPods", "string", 0),
+                Column("Replicas", "string", 0),
+                AGE,
+            ],
+            autoscaler,
+        ),
         ("policy", "PodDisruptionBudget") => (
             &[
                 NAME,
@@ -137,7 +149,7 @@ pub(super) fn columns(group: &str, kind: &str) -> Option<(&'static [Column], Cel
         ("", "ServiceAccount") => {
             (&[NAME, AGE], |object, now| vec![json!(object::name(object)), since(object, now)])
         }
-        ("", "Event") => (
+        ("" | "events.k8s.io", "Event") => (
             &[
                 Column("Last Seen", "string", 0),
                 Column("Type", "string", 0),
@@ -321,8 +333,41 @@ fn controller_revision(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
     ]
 }
 
+fn autoscaler(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
+    /// Metrics that are named before the rest is only counted.
+    const MAX_METRICS: usize = 2;
+    let mut targets: Vec<String> = items(object, "/spec/metrics")
+        .iter()
+        .map(|metric| match metric.pointer("/resource/target/averageUtilization") {
+            // Nothing here measures, so what is found is never known.
+            Some(percent) => format!("{}: <unknown>/{percent}%", object::text(metric, "/resource/name")),
+            None => "<unknown>".to_owned(),
+        })
+        .collect();
+    if let Some(percent) = object.pointer("/spec/targetCPUUtilizationPercentage") {
+        targets.push(format!("cpu: <unknown>/{percent}%"));
+    }
+    let shown = match targets.get(..MAX_METRICS) {
+        Some(first) if targets.len() > MAX_METRICS => {
+            format!("{} + {} more...", first.join(", "), targets.len() - MAX_METRICS)
+        }
+        _ if targets.is_empty() => "<none>".to_owned(),
+        _ => targets.join(", "),
+    };
+    let reference = object.pointer("/spec/scaleTargetRef").unwrap_or(&Value::Null);
+    vec![
+        json!(object::name(object)),
+        json!(format!("{}/{}", object::text(reference, "/kind"), object::text(reference, "/name"))),
+        json!(shown),
+        json!(object.pointer("/spec/minReplicas").map_or_else(|| "<unset>".to_owned(), plain_text)),
+        json!(number(object, "/spec/maxReplicas")),
+        json!(number(object, "/status/currentReplicas")),
+        since(object, now),
+    ]
+}
+
 fn disruption_budget(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
-    let limit = |pointer: &str| json!(object.pointer(pointer).map_or_else(|| "N/A".to_owned(), plain));
+    let limit = |pointer: &str| json!(object.pointer(pointer).map_or_else(|| "N/A".to_owned(), plain_text));
     vec![
         json!(object::name(object)),
         limit("/spec/minAvailable"),
@@ -394,20 +439,28 @@ fn secret(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
 }
 
 fn event(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
-    let first = text_or(object, "/firstTimestamp", object::text(object, "/eventTime"));
-    let mut last = text_or(object, "/lastTimestamp", first);
-    let mut times = number(object, "/count").max(1);
+    // The two groups have other names for the same fields.
+    let either = |old: &str, new: &str| text_or(object, old, object::text(object, new)).to_owned();
+    let first = text_or(
+        object,
+        "/firstTimestamp",
+        text_or(object, "/deprecatedFirstTimestamp", object::text(object, "/eventTime")),
+    );
+    let mut last = text_or(object, "/lastTimestamp", text_or(object, "/deprecatedLastTimestamp", first));
+    let mut times = number(object, "/count").max(number(object, "/deprecatedCount")).max(1);
     if object.get("series").is_some_and(Value::is_object) {
         last = object::text(object, "/series/lastObservedTime");
         times = number(object, "/series/count");
     }
-    let kind = object::text(object, "/involvedObject/kind").to_lowercase();
-    let about = match object::text(object, "/involvedObject/name") {
+    let kind = either("/involvedObject/kind", "/regarding/kind").to_lowercase();
+    let about = match either("/involvedObject/name", "/regarding/name").as_str() {
         "" => kind,
         name => format!("{kind}/{name}"),
     };
-    let component = text_or(object, "/source/component", object::text(object, "/reportingComponent"));
-    let source = match text_or(object, "/source/host", object::text(object, "/reportingInstance")) {
+    let reporting = either("/reportingComponent", "/reportingController");
+    let component =
+        text_or(object, "/source/component", text_or(object, "/deprecatedSource/component", &reporting));
+    let source = match either("/source/host", "/reportingInstance").as_str() {
         "" => component.to_owned(),
         instance => format!("{component}, {instance}"),
     };
@@ -416,9 +469,9 @@ fn event(object: &Value, now: jiff::Timestamp) -> Vec<Value> {
         json!(object::text(object, "/type")),
         json!(object::text(object, "/reason")),
         json!(about),
-        json!(object::text(object, "/involvedObject/fieldPath")),
+        json!(either("/involvedObject/fieldPath", "/regarding/fieldPath")),
         json!(source),
-        json!(object::text(object, "/message").trim()),
+        json!(either("/message", "/note").trim()),
         json!(ago(first, now)),
         json!(times),
         json!(object::name(object)),

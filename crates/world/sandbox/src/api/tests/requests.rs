@@ -285,3 +285,45 @@ fn yaml_is_taken_and_given() {
     assert!(text.as_str().unwrap().contains("k: \"yes\""), "{text}");
     assert_eq!(server.get(&format!("{CONFIG_MAPS}/a"))["data"]["k"], json!("yes"));
 }
+
+#[test]
+fn some_kinds_are_other_looks_at_stored_ones() {
+    let mut server = Server::of(true);
+    // A project is a namespace.
+    let projects = "/apis/project.openshift.io/v1/projects";
+    let watch = server.watch(&format!("{projects}?watch=1&resourceVersion={}", server.api.store.version()));
+    let project =
+        json!({"apiVersion": "project.openshift.io/v1", "kind": "Project", "metadata": {"name": "p"}});
+    assert_eq!(server.post(projects, &project)["kind"], json!("Project"));
+    assert_eq!(server.get("/api/v1/namespaces/p")["status"]["phase"], json!("Active"));
+    assert_eq!(server.get(projects)["items"].as_array().map(Vec::len), Some(3));
+    let (code, gone) = server.ask("DELETE", &format!("{projects}/p"), &Value::Null);
+    assert_eq!(
+        (code, &gone["kind"], &gone["status"]["phase"]),
+        (200, &json!("Project"), &json!("Terminating"))
+    );
+    let (events, _) = server.poll(watch);
+    let kinds: Vec<_> =
+        events.iter().map(|(event, object)| (event.as_str(), object["kind"].as_str().unwrap())).collect();
+    assert_eq!(kinds, [("ADDED", "Project"), ("MODIFIED", "Project")]);
+    // An event of one group is seen in the other.
+    let event = json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"}, "note": "n",
+        "regarding": {"kind": "Pod", "name": "p", "namespace": "default"}, "reason": "R", "type": "Normal"});
+    let events = "/apis/events.k8s.io/v1/namespaces/default/events";
+    assert_eq!(server.post(events, &event)["note"], json!("n"));
+    let seen = server.get("/api/v1/namespaces/default/events/e");
+    assert_eq!((&seen["message"], &seen["involvedObject"]["name"]), (&json!("n"), &json!("p")));
+    let (_, patched) = server.ask("PATCH", &format!("{events}/e"), &json!({"note": "m"}));
+    assert_eq!((&patched["note"], &patched["regarding"]["kind"]), (&json!("m"), &json!("Pod")));
+    let misspelt =
+        json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "f"}, "message": "n"});
+    assert_eq!(server.ask("POST", &format!("{events}?fieldValidation=Strict"), &misspelt).0, 400);
+    // The first version of an autoscaler.
+    let first = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
+    let scaler = json!({"apiVersion": "autoscaling/v1", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"},
+        "spec": {"maxReplicas": 3, "scaleTargetRef": {"kind": "Deployment", "name": "d"}, "targetCPUUtilizationPercentage": 50}});
+    assert_eq!(server.post(first, &scaler)["spec"]["targetCPUUtilizationPercentage"], json!(50));
+    let second = first.replace("/v1/", "/v2/");
+    let stored = server.get(&format!("{second}/h"));
+    assert_eq!(stored.pointer("/spec/metrics/0/resource/target/averageUtilization"), Some(&json!(50)));
+}

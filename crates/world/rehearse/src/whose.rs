@@ -1,0 +1,69 @@
+//! Whose a difference between two clusters is: a person's, the vendor's installer's, or the platform's.
+
+use std::collections::BTreeSet;
+
+use scantling_api::ObjectKey;
+use scantling_merge::owner_of;
+
+use crate::check;
+use crate::compare::{self, Comparison, Objects, Segment};
+use crate::rehearsal::Way;
+use crate::scenario::ScenarioRelease;
+use crate::stage::Stage;
+
+/// Holds a cluster against a fresh one, and says of every difference whose it is.
+pub(crate) fn compare_with(
+    stage: &Stage<'_>,
+    objects: &Objects,
+    fresh: &Objects,
+    release: &ScenarioRelease,
+) -> Comparison {
+    let generated: BTreeSet<_> = check::generated_values(release).collect();
+    let whose = |key: &ObjectKey| {
+        // What is in somebody's project is theirs; what a notebook needs is its person's.
+        let own = stage.people.get(key).cloned();
+        own.or_else(|| {
+            let namespace = key.namespace.as_ref()?;
+            let project = ObjectKey::cluster("", "Namespace", namespace.clone());
+            stage.people.get(&project).cloned()
+        })
+        .or_else(|| controller_owner(objects, stage, key))
+    };
+    let by_scantling = stage.options.way == Way::Scantling;
+    let declared: BTreeSet<&ObjectKey> = release.release.objects.iter().map(|object| &object.key).collect();
+    compare::compare(objects, fresh, &generated, |key, path| match (path, whose(key)) {
+        (None, Some(person)) => (person, true),
+        // What only the vendor's installer keeps is neither the release's nor Scantling's to take away.
+        (None, None) if by_scantling && stage.installed.contains(key) && !declared.contains(key) => {
+            ("the vendor's installer".to_owned(), true)
+        }
+        (None, None) => ("nobody".to_owned(), false),
+        (Some(path), person) => {
+            let managers = objects.get(key).map(|object| owners(object, path)).unwrap_or_default();
+            let ours = managers.iter().any(|manager| manager.starts_with("scantling"));
+            match (person, managers.is_empty()) {
+                (_, true) => ("nobody".to_owned(), false),
+                (Some(person), false) if !ours => (format!("{person} ({})", managers.join(", ")), true),
+                _ => (managers.join(", "), false),
+            }
+        }
+    })
+}
+
+/// The person who made the object that controls this one.
+fn controller_owner(objects: &Objects, stage: &Stage<'_>, key: &ObjectKey) -> Option<String> {
+    let object = objects.get(key)?;
+    let owner = scantling_api::object::controller(object)?;
+    let next = ObjectKey {
+        group: owner.gvk.group.clone(),
+        kind: owner.gvk.kind.clone(),
+        namespace: key.namespace.clone(),
+        name: owner.name,
+    };
+    stage.people.get(&next).cloned()
+}
+
+/// The managers of a field.
+fn owners(object: &serde_json::Value, path: &[Segment]) -> Vec<String> {
+    compare::field(path).parse().map(|path| owner_of(object, &path)).unwrap_or_default()
+}
