@@ -29,13 +29,12 @@ pub(crate) fn compare(name: &str, output: &str) {
     }
     let kept = fs::read_to_string(&path)
         .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
-    if kept != output {
-        panic!(
-            "{}: {}\nUPDATE_GOLDEN=1 keeps what came out:\n{output}",
-            path.display(),
-            difference(&kept, output)
-        );
-    }
+    assert!(
+        kept == output,
+        "{}: {}\nUPDATE_GOLDEN=1 keeps what came out:\n{output}",
+        path.display(),
+        difference(&kept, output)
+    );
 }
 
 /// Where two texts part.

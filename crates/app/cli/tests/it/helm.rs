@@ -10,7 +10,7 @@ const CHART: &str = "apiVersion: v2\nname: tiny\nversion: 0.1.0\n";
 
 const VALUES: &str = "note: hello\nimage: registry.redhat.io/rhods/etcd-rhel8:3.5.4\n";
 
-const TEMPLATE: &str = r#"apiVersion: v1
+const TEMPLATE: &str = r"apiVersion: v1
 kind: ConfigMap
 metadata: {name: {{ .Release.Name }}-notes}
 data: {note: {{ .Values.note | quote }}}
@@ -24,7 +24,7 @@ spec:
   template:
     metadata: {labels: {app: {{ .Release.Name }}}}
     spec: {containers: [{name: c, image: {{ .Values.image | quote }}}]}
-"#;
+";
 
 fn helm() -> Option<PathBuf> {
     tool("helm", "SCANTLING_TEST_HELM")

@@ -366,8 +366,10 @@ fn a_kind_of_the_examples_is_as_good_as_any() {
     let path = path.to_str().unwrap();
     let name = "servingruntime.serving.kserve.io/ovms";
     assert_eq!(session.out(&["apply", "--server-side", "-f", path]), format!("{name} serverside-applied\n"));
-    let patch = r#"{"spec":{"replicas":2}}"#;
-    assert_eq!(session.out(&["patch", name, "--type=merge", "-p", patch]), format!("{name} patched\n"));
+    assert_eq!(
+        session.out(&["patch", name, "--type=merge", "-p", r#"{"spec":{"replicas":2}}"#]),
+        format!("{name} patched\n")
+    );
     let spec = session.out(&["get", name, "-o", "jsonpath={.spec}"]);
     assert_eq!(spec, r#"{"containers":[{"image":"a/b:1","name":"ovms"}],"replicas":2}"#);
     session.run(&["delete", "crd", "servingruntimes.serving.kserve.io", "--timeout=60s"]).report(0);
