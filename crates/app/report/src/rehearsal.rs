@@ -298,6 +298,7 @@ fn one_notebook(out: &mut Page, notebook: &NotebookSeen) {
         NotebookOutcome::KeptAndMarked => (paint(GOOD, "✓"), "kept running, marked as outdated"),
         NotebookOutcome::KeptUnmarked => (paint(RISKY, "!"), "kept running, outdated, nothing tells"),
         NotebookOutcome::Stale => (paint(BAD, "✗"), "not what the screen promised"),
+        NotebookOutcome::ClaimFalse => (paint(BAD, "✗"), "not what the screen says it is"),
         NotebookOutcome::NotRunning => (paint(BAD, "✗"), "does not run"),
     };
     let node = notebook.node.as_deref().unwrap_or("no node");
@@ -403,13 +404,14 @@ fn one_promise(out: &mut Page, checked: &Checked) {
         Verdict::Held => ("✓", GOOD, "held"),
         Verdict::AtRisk => ("!", RISKY, "at risk"),
         Verdict::Broken => ("✗", BAD, "broken"),
+        Verdict::Unchecked => ("·", FAINT, "not checked"),
     };
-    let label = format!("{} {:<14} {:<7} ", mark, checked.promise.title(), word);
+    let label = format!("{} {:<14} {:<11} ", mark, checked.promise.title(), word);
     let text = match checked.verdict {
-        Verdict::Held => format!("{}: {}", checked.promise.text(), checked.summary),
+        Verdict::Held | Verdict::Unchecked => format!("{}: {}", checked.promise.text(), checked.summary),
         _ => format!("{}: not so ({})", checked.promise.text(), checked.summary),
     };
-    out.marked(2, &paint(style, &label), 25, &text);
+    out.marked(2, &paint(style, &label), 29, &text);
     for line in checked.evidence.iter().take(EVIDENCE_SHOWN) {
         out.put(6, 2, &shortened(line));
     }
@@ -426,31 +428,25 @@ fn end(out: &mut Page, rehearsal: &Rehearsal) {
     out.raw(0, "");
     let must: Vec<&Checked> =
         rehearsal.promises.iter().filter(|checked| rehearsal.must_hold.contains(&checked.promise)).collect();
-    let broken: Vec<&str> = must
-        .iter()
-        .filter(|checked| checked.verdict == Verdict::Broken)
-        .map(|checked| checked.promise.title())
-        .collect();
-    let time = clock(rehearsal.duration_ms);
-    let events = count(rehearsal.events, "event");
-    if broken.is_empty() {
-        out.marked(
-            0,
-            &format!("{} ", paint(GOOD, "ended well:")),
-            12,
-            &format!("{} of {} promises held ({time}, {events})", must.len(), must.len()),
-        );
-    } else {
-        out.marked(
-            0,
-            &format!("{} ", paint(BAD, "went wrong:")),
-            12,
-            &format!(
-                "{} of {} promises broken: {} ({time}, {events})",
-                broken.len(),
-                must.len(),
-                broken.join(", ")
-            ),
-        );
+    let named = |verdict: Verdict| -> Vec<&str> {
+        must.iter()
+            .filter(|checked| checked.verdict == verdict)
+            .map(|checked| checked.promise.title())
+            .collect()
+    };
+    let (broken, at_risk, open) = (named(Verdict::Broken), named(Verdict::AtRisk), named(Verdict::Unchecked));
+    let mut parts = vec![format!("{} of {} promises held", named(Verdict::Held).len(), must.len())];
+    for (what, names) in [("broken", &broken), ("at risk", &at_risk), ("not checked", &open)] {
+        if !names.is_empty() {
+            parts.push(format!("{what}: {}", names.join(", ")));
+        }
     }
+    let text = format!(
+        "{} ({}, {})",
+        parts.join("; "),
+        clock(rehearsal.duration_ms),
+        count(rehearsal.events, "event")
+    );
+    let (style, word) = if broken.is_empty() { (GOOD, "ended well:") } else { (BAD, "went wrong:") };
+    out.marked(0, &format!("{} ", paint(style, word)), 12, &text);
 }

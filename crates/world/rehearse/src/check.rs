@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::{ObjectKey, object};
 use scantling_endpoint::{Keyring, Mirrors};
-use scantling_image::{Digest, Reference};
+use scantling_image::{Digest, Platform, Reference};
+use scantling_plan::Outcome;
 use scantling_registry_server::RegistryServer;
 use scantling_release::{LiveWhen, Reach};
 use serde_json::Value;
 
-use crate::cluster_view::{self, UPDATE_PENDING};
+use crate::cluster_view::{self, Trouble, UPDATE_PENDING};
 use crate::compare::{Comparison, Generated, Objects};
 use crate::images;
 use crate::people::{ModelSeen, NotebookOutcome, NotebookSeen};
@@ -33,6 +34,8 @@ pub(crate) struct Evidence<'a> {
     pub registry: &'a RegistryServer,
     /// The cluster's mirrors.
     pub mirrors: &'a Mirrors,
+    /// What its nodes run.
+    pub platforms: &'a BTreeSet<Platform>,
     /// Objects that people made, and who.
     pub people: &'a BTreeMap<ObjectKey, String>,
     /// Notebooks at the end.
@@ -42,7 +45,11 @@ pub(crate) struct Evidence<'a> {
     /// The upgraded cluster held against a fresh one; absent for a fresh install.
     pub comparison: Option<&'a Comparison>,
     /// How each object ended, as the one who upgraded says; empty for a script that says nothing of the kind.
-    pub told: &'a BTreeMap<ObjectKey, String>,
+    pub told: &'a BTreeMap<ObjectKey, Outcome>,
+    /// Why a fresh install of the same release did not come to its end, if it did not.
+    pub fresh_failure: Option<&'a str>,
+    /// A fresh install of the same release, for what a node would start there.
+    pub fresh: Option<&'a Objects>,
     /// Why the upgrade did not come to its end, if it did not.
     pub failure: Option<&'a str>,
 }
@@ -86,9 +93,7 @@ fn pullable(evidence: &Evidence<'_>) -> Checked {
     }
     for pod in pods(evidence.objects) {
         let view = cluster_view::pod(pod);
-        if let Some(trouble) =
-            view.trouble.filter(|it| it.starts_with("ImagePull") || it.starts_with("ErrImage"))
-        {
+        if let Some(trouble) = view.trouble.filter(Trouble::is_about_the_image) {
             broken.push(format!("pod {} can't start: {trouble}", view.name));
         }
     }
@@ -125,7 +130,16 @@ fn why_not_pullable(evidence: &Evidence<'_>, reference: &Reference) -> Option<St
             continue;
         };
         match images::read(evidence.registry, &attempt.host, &attempt.repository, &digest) {
-            Some(held) if held.missing.is_empty() => return None,
+            Some(held) if held.missing.is_empty() => {
+                let lacking = evidence
+                    .platforms
+                    .iter()
+                    .find(|wanted| !held.platforms.iter().any(|platform| platform.matches(wanted)));
+                match lacking {
+                    None => return None,
+                    Some(wanted) => answers.push(format!("{} has it, but not for {wanted}", attempt.host)),
+                }
+            }
             Some(held) => answers.push(format!("{} lacks {}", attempt.host, held.missing.join(", "))),
             None => answers.push(format!("{} does not have {}", attempt.host, digest.short())),
         }
@@ -156,6 +170,21 @@ fn pinned(evidence: &Evidence<'_>) -> Checked {
             broken.push(format!("pod {} names {written}, a tag; it runs {running}", view.name));
         }
     }
+    for (key, workload) in evidence.objects.iter().filter(|(key, _)| !is_system(key)) {
+        let Some(template) = object::gvk(workload).ok().and_then(|gvk| object::pod_spec_pointer(&gvk)) else {
+            continue;
+        };
+        if key.kind == "Pod" || key.kind == "ReplicaSet" {
+            continue;
+        }
+        for container in object::pod_containers(workload.pointer(template).unwrap_or(&Value::Null)) {
+            count += 1;
+            let Some(written) = container.image() else { continue };
+            if !Reference::parse(written).is_ok_and(|reference| reference.is_pinned()) {
+                broken.push(format!("{key} names {written}, a tag"));
+            }
+        }
+    }
     let mut summary = format!("{count} containers");
     if marked > 0 {
         summary =
@@ -167,14 +196,21 @@ fn pinned(evidence: &Evidence<'_>) -> Checked {
 fn converged(evidence: &Evidence<'_>) -> Checked {
     let mut broken: Vec<String> =
         evidence.failure.iter().map(|why| format!("the upgrade did not end: {why}")).collect();
+    broken.extend(evidence.fresh_failure.iter().map(|why| format!("a fresh install does not end: {why}")));
+    let namespace = evidence.release.release.namespace.as_deref().unwrap_or_default();
     for notebook in evidence.notebooks.iter().filter(|notebook| notebook.outcome == NotebookOutcome::Stale) {
+        let fresh = evidence.fresh.unwrap_or(evidence.objects);
+        let there = cluster_view::wanted(fresh, namespace, &notebook.selection);
+        if there == notebook.running {
+            continue;
+        }
         let short = |digest: &Option<Digest>| digest.as_ref().map_or("nothing".to_owned(), Digest::short);
         broken.push(format!(
             "{} starts {} for {}; after a fresh install it starts {}",
             notebook.node.as_deref().unwrap_or("a node"),
             short(&notebook.running),
             notebook.selection,
-            short(&notebook.wanted),
+            short(&there),
         ));
     }
     let Some(comparison) = evidence.comparison else {
@@ -260,8 +296,9 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
     for notebook in evidence.notebooks.iter().filter(|notebook| notebook.since_before_upgrade) {
         let state = |objects: &Objects| {
             let pod = pods(objects).find(|pod| cluster_view::pod(pod).name == notebook.pod)?;
-            let restarts = pod.pointer("/status/containerStatuses/0/restartCount").and_then(Value::as_u64);
-            Some((object::uid(pod).to_owned(), restarts))
+            let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+            let restarts = statuses.into_iter().flatten().filter_map(|it| it.get("restartCount")?.as_u64());
+            Some((object::uid(pod).to_owned(), restarts.sum::<u64>()))
         };
         pods_kept += 1;
         if state(evidence.before) != state(evidence.objects) {
@@ -290,21 +327,20 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
 
 fn nothing_silent(evidence: &Evidence<'_>) -> Checked {
     let mut broken = Vec::new();
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<Outcome, usize> = BTreeMap::new();
     let release = &evidence.release.release;
     let generated: BTreeSet<Generated> = generated_values(evidence.release).collect();
     for declared in &release.objects {
         let told = evidence.told.get(&declared.key);
         if let Some(outcome) = told {
-            *counts.entry(outcome).or_default() += 1;
+            *counts.entry(*outcome).or_default() += 1;
         }
         let wrong = match evidence.objects.get(&declared.key) {
             None => Some("is not there".to_owned()),
             Some(live) => not_as_declared(evidence, &declared.key, &declared.value, live, &generated)
                 .map(|field| format!("{field} is not as the release declares it")),
         };
-        let excused =
-            told.is_some_and(|outcome| matches!(outcome.as_str(), "kept by user" | "conflict" | "failed"));
+        let excused = matches!(told, Some(Outcome::KeptByUser | Outcome::Conflict | Outcome::Failed));
         match wrong {
             Some(what) if !excused && evidence.failure.is_none() => {
                 broken.push(format!("{} {what}, and nothing said so", declared.key));
@@ -337,6 +373,7 @@ fn people(evidence: &Evidence<'_>) -> Checked {
             NotebookOutcome::Stale => {
                 broken.push(format!("{whose} runs another image than the screen promised"));
             }
+            NotebookOutcome::ClaimFalse => broken.push(format!("{whose} is not what the screen says it is")),
             NotebookOutcome::NotRunning => broken.push(format!("{whose} does not run")),
         }
     }
@@ -464,6 +501,11 @@ fn missing(wanted: &Value, live: &Value, path: String, equivalent: &Equivalent<'
     }
 }
 
+/// Whether an object is the cluster's own.
+fn is_system(key: &ObjectKey) -> bool {
+    key.namespace.as_deref().is_some_and(|name| SYSTEM_NAMESPACES.contains(&name))
+}
+
 fn is_passing(key: &ObjectKey) -> bool {
     matches!(key.kind.as_str(), "Event" | "ReplicaSet" | "Lease")
 }
@@ -472,7 +514,7 @@ fn pods(objects: &Objects) -> impl Iterator<Item = &Value> {
     objects
         .iter()
         .filter(|(key, _)| key.kind == "Pod" && key.group.is_empty())
-        .filter(|(key, _)| !key.namespace.as_deref().is_some_and(|name| SYSTEM_NAMESPACES.contains(&name)))
+        .filter(|(key, _)| !is_system(key))
         .filter(|(_, pod)| !matches!(object::text(pod, "/status/phase"), "Succeeded" | "Failed"))
         .map(|(_, pod)| pod)
 }

@@ -25,8 +25,47 @@ pub(crate) struct PodView {
     pub running: Option<Digest>,
     /// Whether the pod is Ready.
     pub ready: bool,
-    /// Why a container waits, with its message.
-    pub trouble: Option<String>,
+    /// Why a container waits.
+    pub trouble: Option<Trouble>,
+}
+
+/// Reasons that every container waits for on its way.
+const USUAL_WAITS: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+/// Why a pod does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// The kubelet's or the scheduler's word for it.
+    pub reason: String,
+    /// What it says of it.
+    pub message: String,
+}
+
+impl Trouble {
+    /// Whether the image is what is missing.
+    pub(crate) fn is_about_the_image(&self) -> bool {
+        // The kubelet's own list of reasons (`pkg/kubelet/images`).
+        const REASONS: [&str; 6] = [
+            "ErrImagePull",
+            "ImagePullBackOff",
+            "ErrImageNeverPull",
+            "InvalidImageName",
+            "ImageInspectError",
+            "RegistryUnavailable",
+        ];
+        REASONS.contains(&self.reason.as_str())
+    }
+
+    /// Whether it has been tried more than once.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.is_about_the_image() && self.reason != "ErrImagePull"
+    }
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.reason, self.message)
+    }
 }
 
 /// A view of a pod.
@@ -44,14 +83,21 @@ pub(crate) fn pod(object: &Value) -> PodView {
     let is = |condition: Option<&Value>, status: &str| {
         condition.and_then(|it| it.get("status")).and_then(Value::as_str) == Some(status)
     };
-    let waiting = status.and_then(|status| status.pointer("/state/waiting"));
-    let trouble = waiting
-        .filter(|waiting| object::text(waiting, "/reason") != "ContainerCreating")
-        .map(|waiting| format!("{}: {}", object::text(waiting, "/reason"), object::text(waiting, "/message")))
-        .or_else(|| {
-            let scheduled = condition("PodScheduled").filter(|it| is(Some(it), "False"))?;
-            Some(format!("not scheduled: {}", object::text(scheduled, "/message")))
-        });
+    let statuses = ["initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"];
+    let waiting = statuses
+        .iter()
+        .filter_map(|list| object.get("status")?.get(*list)?.as_array())
+        .flatten()
+        .filter_map(|status| status.pointer("/state/waiting"))
+        .find(|waiting| !USUAL_WAITS.contains(&object::text(waiting, "/reason")));
+    let trouble = match waiting {
+        Some(waiting) => Some((object::text(waiting, "/reason"), object::text(waiting, "/message"))),
+        None => condition("PodScheduled")
+            .filter(|it| is(Some(it), "False"))
+            .map(|scheduled| ("Unschedulable", object::text(scheduled, "/message"))),
+    };
+    let trouble =
+        trouble.map(|(reason, message)| Trouble { reason: reason.to_owned(), message: message.to_owned() });
     PodView {
         name: format!("{}/{}", object::namespace(object).unwrap_or_default(), object::name(object)),
         written: object::text(object, "/spec/containers/0/image").to_owned(),
@@ -151,4 +197,12 @@ pub(crate) fn offered(objects: &Objects, selection: &str) -> Option<Offered> {
         image: object::text(entry, "/spec/image").to_owned(),
         claims: serde_json::from_value(packages).unwrap_or_default(),
     })
+}
+
+/// The digest that a selection stands for: in Scantling's catalogue if there is one, else in the image stream.
+pub(crate) fn wanted(objects: &Objects, namespace: &str, selection: &str) -> Option<Digest> {
+    match offered(objects, selection) {
+        Some(offered) => scantling_image::Reference::parse(&offered.image).ok()?.digest().cloned(),
+        None => stream_digest(objects, namespace, selection),
+    }
 }

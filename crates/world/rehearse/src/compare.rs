@@ -11,20 +11,23 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Kinds that controllers keep for themselves or write into (service accounts), or that are about one moment.
-const PASSING_KINDS: [&str; 12] = [
-    "Event",
-    "Lease",
-    "Pod",
-    "ReplicaSet",
-    "ControllerRevision",
-    "Build",
-    "Endpoints",
-    "EndpointSlice",
-    "Node",
-    "ImageStreamImport",
-    "ServiceAccount",
-    "Image",
+const PASSING_KINDS: [(&str, &str); 12] = [
+    ("", "Event"),
+    ("events.k8s.io", "Event"),
+    ("coordination.k8s.io", "Lease"),
+    ("", "Pod"),
+    ("apps", "ReplicaSet"),
+    ("apps", "ControllerRevision"),
+    ("build.openshift.io", "Build"),
+    ("", "Endpoints"),
+    ("discovery.k8s.io", "EndpointSlice"),
+    ("", "Node"),
+    ("image.openshift.io", "ImageStreamImport"),
+    ("image.openshift.io", "Image"),
 ];
+
+/// Service accounts that every namespace gets.
+const PASSING_SERVICE_ACCOUNTS: [&str; 3] = ["default", "builder", "deployer"];
 
 /// Where runs keep their journal and state, which tell how a cluster came to be as it is.
 const RUNS_NAMESPACE: &str = "scantling-system";
@@ -92,10 +95,14 @@ pub fn compare(
     upgraded: &Objects,
     fresh: &Objects,
     generated: &BTreeSet<Generated>,
-    owner: impl Fn(&ObjectKey, Option<&[Segment]>) -> (String, bool),
+    owner: impl Fn(&ObjectKey, Option<&[Segment]>, Sides) -> (String, bool),
 ) -> Comparison {
     let is_compared = |key: &&ObjectKey| {
-        !PASSING_KINDS.contains(&key.kind.as_str()) && key.namespace.as_deref() != Some(RUNS_NAMESPACE)
+        let passing_account =
+            key.kind == "ServiceAccount" && PASSING_SERVICE_ACCOUNTS.contains(&key.name.as_str());
+        !PASSING_KINDS.contains(&(key.group.as_str(), key.kind.as_str()))
+            && !passing_account
+            && key.namespace.as_deref() != Some(RUNS_NAMESPACE)
     };
     let keys: BTreeSet<&ObjectKey> = upgraded.keys().chain(fresh.keys()).filter(is_compared).collect();
     let mut comparison = Comparison { objects: keys.len(), differences: Vec::new() };
@@ -107,9 +114,8 @@ pub fn compare(
                 let mut found = Vec::new();
                 differences(&a, &b, &mut Vec::new(), &mut found);
                 for (path, a, b) in found {
-                    let (owner, excused) = owner(key, Some(&path));
-                    // Nobody owns what is not there: a field that a fresh install has is the platform's.
-                    let excused = excused && a.is_some();
+                    let sides = Sides { upgraded: a.is_some(), fresh: b.is_some() };
+                    let (owner, excused) = owner(key, Some(&path), sides);
                     comparison.differences.push(Difference {
                         object: object.clone(),
                         field: Some(field(&path)),
@@ -122,7 +128,8 @@ pub fn compare(
             }
             (a, _) => {
                 let there = Some("present".to_owned());
-                let (owner, excused) = owner(key, None);
+                let sides = Sides { upgraded: a.is_some(), fresh: a.is_none() };
+                let (owner, excused) = owner(key, None, sides);
                 comparison.differences.push(Difference {
                     object,
                     field: None,
@@ -135,6 +142,15 @@ pub fn compare(
         }
     }
     comparison
+}
+
+/// On which side something that differs is present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sides {
+    /// In the upgraded cluster.
+    pub upgraded: bool,
+    /// In the fresh one.
+    pub fresh: bool,
 }
 
 /// A step of the way to a field.
@@ -311,7 +327,7 @@ mod tests {
         b["metadata"]["uid"] = json!("other");
         b["metadata"]["resourceVersion"] = json!("7");
         let comparison =
-            compare(&cluster(&[a]), &cluster(&[b]), &BTreeSet::new(), |_, _| (String::new(), false));
+            compare(&cluster(&[a]), &cluster(&[b]), &BTreeSet::new(), |_, _, _| (String::new(), false));
         assert_eq!((comparison.objects, comparison.differences.len()), (1, 0));
     }
 
@@ -319,8 +335,9 @@ mod tests {
     fn each_difference_has_its_field_and_owner() {
         let a = cluster(&[map("a", &json!({"x": "1", "team-notes": "hello"})), map("only", &json!({}))]);
         let b = cluster(&[map("a", &json!({"x": "2"}))]);
-        let comparison =
-            compare(&a, &b, &BTreeSet::new(), |key, path| (format!("{}{}", key.name, path.is_some()), true));
+        let comparison = compare(&a, &b, &BTreeSet::new(), |key, path, _| {
+            (format!("{}{}", key.name, path.is_some()), true)
+        });
         let found: Vec<_> = comparison
             .differences
             .iter()
@@ -350,7 +367,7 @@ mod tests {
             &cluster(&[secret("YQ==", "YQ==")]),
             &cluster(&[secret("Yg==", "Yg==")]),
             &generated,
-            |_, _| (String::new(), false),
+            |_, _, _| (String::new(), false),
         );
         let found: Vec<_> =
             comparison.differences.iter().map(|d| (d.field.as_deref(), d.upgraded.as_deref())).collect();

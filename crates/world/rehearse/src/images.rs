@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use scantling_contents::{BuiltImage, Contents, ContentsReader, Limits};
-use scantling_image::{Digest, ImageIdentity, Reference};
+use scantling_image::{Digest, ImageIdentity, Platform, Reference};
 use scantling_registry_server::{Pushed, RegistryServer};
 use serde_json::Value;
 
@@ -102,6 +102,8 @@ pub(crate) struct Held {
     pub contents: Option<Contents>,
     /// What is missing.
     pub missing: Vec<String>,
+    /// What it runs on, as its index or its configuration says.
+    pub platforms: Vec<Platform>,
 }
 
 /// Reads images from a registry's bytes, each digest once. What was read stays known when the registry loses it, as an
@@ -139,7 +141,11 @@ pub(crate) fn read(registry: &RegistryServer, host: &str, repository: &str, dige
             held.identity.index.insert(digest.clone());
             let mut found = Vec::new();
             for entry in list {
-                let Some(child) = digest_of(entry) else { continue };
+                let Some(child) = digest_of(entry) else {
+                    held.missing.push("an entry of its index that has no digest".to_owned());
+                    continue;
+                };
+                held.platforms.extend(entry.get("platform").and_then(platform_of));
                 match registry.manifest(host, repository, &child) {
                     Some((_, bytes)) => {
                         found.push((child, serde_json::from_slice(bytes).unwrap_or_default()));
@@ -149,7 +155,13 @@ pub(crate) fn read(registry: &RegistryServer, host: &str, repository: &str, dige
             }
             found
         }
-        None => vec![(digest.clone(), root)],
+        None => {
+            let config = root.get("config").and_then(digest_of);
+            let config = config.and_then(|config| registry.blob(host, repository, &config));
+            let config: Option<Value> = config.and_then(|bytes| serde_json::from_slice(bytes).ok());
+            held.platforms.extend(config.as_ref().and_then(platform_of));
+            vec![(digest.clone(), root)]
+        }
     };
     for (number, (child, manifest)) in manifests.iter().enumerate() {
         held.identity.manifests.insert(child.clone());
@@ -197,4 +209,10 @@ fn read_layers(
 
 fn digest_of(descriptor: &Value) -> Option<Digest> {
     Digest::parse(descriptor.get("digest")?.as_str()?).ok()
+}
+
+/// The platform that an index' entry or a configuration names.
+fn platform_of(value: &Value) -> Option<Platform> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    Platform::new(text("os")?, text("architecture")?, text("variant")).ok()
 }

@@ -60,8 +60,10 @@ pub enum NotebookOutcome {
     KeptAndMarked,
     /// It was open through the upgrade, untouched; nothing tells its person.
     KeptUnmarked,
-    /// It runs something else than the screen says.
+    /// It runs another image than the one that was chosen.
     Stale,
+    /// It runs the image that was chosen, and that holds something else than the screen says.
+    ClaimFalse,
     /// It does not run.
     NotRunning,
 }

@@ -1,6 +1,6 @@
 //! Plays a story: the same people and the same cluster, with the vendor's upgrade or with Scantling's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,19 +8,20 @@ use std::time::Duration;
 use scantling_api::ObjectKey;
 use scantling_cluster::{Clock, Cluster};
 use scantling_endpoint::Keyring;
+use scantling_plan::Outcome;
 use scantling_registry::RegistryClient;
 use scantling_release::{Against, check};
 use scantling_run::{Entropy, Environment, Options as RunOptions, RunError, RunReport};
 use scantling_sandbox::World;
 
-use crate::bridge::Gate;
+use crate::bridge::{Gate, Kill};
 use crate::check::{self, Evidence};
 use crate::compare::Objects;
 use crate::controllers::Controllers;
 use crate::images::BuiltImages;
 use crate::record::{Actor, Line, Recorder};
 use crate::rehearsal::{Attempt, Options, Rehearsal, RehearseError, ReleaseSeen, VariantSeen, Way};
-use crate::scenario::{Before, Event, Scenario, ScenarioRelease, Step, Variant};
+use crate::scenario::{Before, Event, Installer, Scenario, ScenarioRelease, Step, Variant};
 use crate::stage::Stage;
 use crate::vendor::Variables;
 use crate::whose::compare_with;
@@ -66,6 +67,7 @@ pub fn cluster_of(scenario: &Scenario, seed: u64, history: bool) -> Result<World
 async fn past(stage: &mut Stage<'_>) -> Result<Option<String>, RehearseError> {
     let scenario = stage.scenario;
     let mut installed = None;
+    let mut controllers: Option<Pin<Box<dyn Future<Output = RehearseError>>>> = None;
     for event in scenario.story.iter().take_while(|event| !matches!(event, Event::Upgrade { .. })) {
         if let Event::Install { release, .. } = event {
             installed = Some(release.clone());
@@ -75,7 +77,19 @@ async fn past(stage: &mut Stage<'_>) -> Result<Option<String>, RehearseError> {
                 "the story does something before anything is installed".to_owned(),
             ));
         };
-        act(stage, event, named(scenario, current)?, false).await?;
+        let release = named(scenario, current)?;
+        match &mut controllers {
+            None => act(stage, event, release, false).await?,
+            Some(controllers) => tokio::select! {
+                biased;
+                result = act(stage, event, release, false) => result?,
+                error = controllers => return Err(error),
+            },
+        }
+        if matches!(event, Event::Install { by: Installer::Scantling, .. }) {
+            controllers =
+                connected(stage, release).map(|it| Box::pin(run_controllers(Some(it))) as Pin<Box<_>>);
+        }
     }
     Ok(installed)
 }
@@ -93,9 +107,11 @@ async fn play(
     let duration_ms = stage.recorder.now_ms();
 
     let fresh =
-        if options.fresh { None } else { Some(fresh_objects(scenario, options, &images, &played).await?) };
+        if options.fresh { None } else { Some(install_fresh(scenario, options, &images, &played).await?) };
     let objects = stage.objects();
-    let comparison = fresh.map(|fresh| compare_with(&stage, &objects, &fresh, &played.release));
+    let kept = kept(&played);
+    let comparison =
+        fresh.as_ref().map(|fresh| compare_with(&stage, &objects, &fresh.objects, &played.release, &kept));
     let (notebooks, models) = stage.seen(&played.release);
     let told = told(&played);
     let failure = played.attempts.last().and_then(|attempt| attempt.failure.clone());
@@ -111,6 +127,9 @@ async fn play(
             models: &models,
             comparison: comparison.as_ref(),
             told: &told,
+            fresh: fresh.as_ref().map(|fresh| &fresh.objects),
+            fresh_failure: fresh.as_ref().and_then(|fresh| fresh.failure.as_deref()),
+            platforms: &scenario.cluster.nodes.iter().map(|node| node.platform.clone()).collect(),
             failure: failure.as_deref(),
         })
     });
@@ -171,7 +190,7 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
     let scenario = stage.scenario;
     let position = scenario.story.iter().position(|event| matches!(event, Event::Upgrade { .. }));
     let (history, rest) = scenario.story.split_at(position.unwrap_or(scenario.story.len()));
-    let Some((Event::Upgrade { release: new }, after)) = rest.split_first() else {
+    let Some((Event::Upgrade { release: new, if_refused }, after)) = rest.split_first() else {
         return Err(RehearseError::Example("the story has no upgrade".to_owned()));
     };
     let mut old = None;
@@ -187,16 +206,10 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
         work_round(stage, variant, named(scenario, old.as_deref().unwrap_or(new))?).await?;
     }
     let before = stage.objects();
-    let (attempts, name) = upgrade(stage, old.as_deref(), new).await?;
+    let (attempts, name) = upgrade(stage, old.as_deref(), new, if_refused.as_deref()).await?;
     let release = named(scenario, &name)?;
 
-    let connected = (stage.options.way == Way::Scantling).then(|| Controllers {
-        cluster: cluster(stage, Gate::default()),
-        registry: registry(stage),
-        namespace: release.release.namespace.clone().unwrap_or_default(),
-        clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
-        recorder: stage.recorder.clone(),
-    });
+    let connected = connected(stage, release);
     let mut waiting = variant.filter(|variant| variant.before != Before::Upgrade);
     let rest = async {
         for event in after {
@@ -213,7 +226,7 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
         tokio::time::sleep(SETTLE).await;
         Ok::<_, RehearseError>(())
     };
-    let controllers = controllers(connected);
+    let controllers = run_controllers(connected);
     tokio::select! {
         biased;
         result = rest => result?,
@@ -222,8 +235,19 @@ async fn story(stage: &mut Stage<'_>, variant: Option<&Variant>) -> Result<Playe
     Ok(Played { old, new: new.clone(), release: release.clone(), attempts, before })
 }
 
-/// Scantling's controllers, if Scantling is there. They end only when they can't go on.
-async fn controllers(connected: Option<Controllers>) -> RehearseError {
+/// Scantling's controllers, where Scantling is.
+fn connected(stage: &Stage<'_>, release: &ScenarioRelease) -> Option<Controllers> {
+    (stage.options.way == Way::Scantling).then(|| Controllers {
+        cluster: cluster(stage, Gate::default()),
+        registry: registry(stage),
+        namespace: release.release.namespace.clone().unwrap_or_default(),
+        clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
+        recorder: stage.recorder.clone(),
+    })
+}
+
+/// Runs the controllers, if there are any. They end only when they can't go on.
+async fn run_controllers(connected: Option<Controllers>) -> RehearseError {
     let Some(connected) = connected else { return std::future::pending().await };
     let why = connected.run().await;
     RehearseError::Example(format!("the controllers ended: {why}"))
@@ -236,8 +260,11 @@ async fn act(
     upgraded: bool,
 ) -> Result<(), RehearseError> {
     match event {
-        Event::Install { release: name, .. } => {
-            let attempt = by_script(stage, name, &stage.scenario.shipped.install).await?;
+        Event::Install { release: name, by } => {
+            let attempt = match (by, stage.options.way) {
+                (Installer::Scantling, Way::Scantling) => by_scantling(stage, None, name, None).await?,
+                _ => by_script(stage, name, &stage.scenario.shipped.install).await?,
+            };
             match attempt.failure {
                 None => Ok(()),
                 Some(error) => Err(RehearseError::Story {
@@ -279,6 +306,7 @@ async fn upgrade(
     stage: &mut Stage<'_>,
     old: Option<&str>,
     new: &str,
+    if_refused: Option<&str>,
 ) -> Result<(Vec<Attempt>, String), RehearseError> {
     match stage.options.way {
         Way::AsShipped => {
@@ -287,21 +315,18 @@ async fn upgrade(
             Ok((vec![attempt], new.to_owned()))
         }
         Way::Scantling => {
-            let first = by_scantling(stage, old, new).await?;
-            let refused = first.refused;
+            let kill = stage.options.kill;
+            let first = by_scantling(stage, old, new, kill).await?;
+            let instead = if_refused.filter(|_| first.refused);
             let mut attempts = vec![first];
-            let mut name = new.to_owned();
-            if refused && stage.scenario.release(CORRECTED).is_some() {
-                attempts.push(by_scantling(stage, old, CORRECTED).await?);
-                CORRECTED.clone_into(&mut name);
+            if let Some(instead) = instead {
+                attempts.push(by_scantling(stage, old, instead, kill).await?);
             }
+            let name = instead.unwrap_or(new).to_owned();
             Ok((attempts, name))
         }
     }
 }
-
-/// The release that is taken after the new one was refused.
-const CORRECTED: &str = "corrected";
 
 async fn by_script(stage: &mut Stage<'_>, name: &str, steps: &[Step]) -> Result<Attempt, RehearseError> {
     let release = named(stage.scenario, name)?;
@@ -339,16 +364,17 @@ async fn by_scantling(
     stage: &mut Stage<'_>,
     old: Option<&str>,
     name: &str,
+    kill: Option<Kill>,
 ) -> Result<Attempt, RehearseError> {
     let release = named(stage.scenario, name)?;
     let old = old.map(|old| named(stage.scenario, old)).transpose()?;
     let mut writes = 0;
     let mut restarts = 0;
-    let mut gate = stage.options.kill.map_or_else(Gate::default, Gate::killing);
+    let mut gate = kill.map_or_else(Gate::default, Gate::killing);
     let outcome = loop {
         let result = tokio::select! {
             biased;
-            result = run(stage, release, old, &gate) => Some(result),
+            result = run(stage, release, old, &gate, restarts) => Some(result),
             () = gate.killed() => None,
         };
         writes += gate.writes();
@@ -393,12 +419,14 @@ async fn run(
     release: &ScenarioRelease,
     old: Option<&ScenarioRelease>,
     gate: &Gate,
+    restarts: u32,
 ) -> Result<RunReport, RunError> {
     let environment = Environment {
         cluster: cluster(stage, gate.clone()),
         registry: registry(stage),
         clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
-        entropy: Entropy::from_seed(stage.options.seed),
+        // Another process draws other bytes: what it generates anew would be seen.
+        entropy: Entropy::from_seed(stage.options.seed ^ (u64::from(restarts) << 48)),
         vantage: "here".to_owned(),
     };
     let options = RunOptions { installed: old.map(|old| old.release.clone()), ..RunOptions::default() };
@@ -409,13 +437,18 @@ async fn run(
     .await
 }
 
-/// The objects of a cluster on which the same release was installed by the same means, with nothing before.
-async fn fresh_objects(
+/// A cluster on which the same release was installed by the same means, with nothing before.
+struct Fresh {
+    objects: Objects,
+    failure: Option<String>,
+}
+
+async fn install_fresh(
     scenario: &Scenario,
     options: &Options,
     images: &BuiltImages,
     played: &Played,
-) -> Result<Objects, RehearseError> {
+) -> Result<Fresh, RehearseError> {
     let quiet = Recorder::new(Arc::new(|_| ()));
     let options = Options { fresh: true, variant: None, kill: None, ..options.clone() };
     let name = played.attempts.last().map_or(played.new.as_str(), |attempt| attempt.name.as_str());
@@ -423,22 +456,29 @@ async fn fresh_objects(
     let sandbox = stage.sandbox.clone();
     let install: Pin<Box<dyn Future<Output = Result<Attempt, RehearseError>>>> = match options.way {
         Way::AsShipped => Box::pin(by_script(&mut stage, name, &scenario.shipped.upgrade)),
-        Way::Scantling => Box::pin(by_scantling(&mut stage, None, name)),
+        Way::Scantling => Box::pin(by_scantling(&mut stage, None, name, None)),
     };
-    sandbox.pace(install).await?;
+    let failure = sandbox.pace(install).await?.failure;
     // Controllers that the install set off come to rest.
     sandbox.pace(tokio::time::sleep(SETTLE)).await;
-    Ok(stage.objects())
+    Ok(Fresh { objects: stage.objects(), failure })
 }
 
 /// How each object ended, by what Scantling says.
-fn told(played: &Played) -> BTreeMap<ObjectKey, String> {
-    played
-        .attempts
-        .last()
-        .and_then(|attempt| attempt.report.as_ref())
-        .map(|report| report.outcomes.iter().map(|it| (it.key.clone(), it.outcome.to_string())).collect())
+fn told(played: &Played) -> BTreeMap<ObjectKey, Outcome> {
+    last_report(played)
+        .map(|report| report.outcomes.iter().map(|it| (it.key.clone(), it.outcome)).collect())
         .unwrap_or_default()
+}
+
+/// The fields that Scantling says it left to their users.
+fn kept(played: &Played) -> BTreeSet<(ObjectKey, String)> {
+    let outcomes = last_report(played).into_iter().flat_map(|report| &report.outcomes);
+    outcomes.flat_map(|it| it.kept.iter().map(|field| (it.key.clone(), field.field.clone()))).collect()
+}
+
+fn last_report(played: &Played) -> Option<&RunReport> {
+    played.attempts.last()?.report.as_ref()
 }
 
 fn release_seen(scenario: &Scenario, played: &Played) -> ReleaseSeen {

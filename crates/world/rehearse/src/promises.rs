@@ -70,6 +70,8 @@ pub enum Verdict {
     AtRisk,
     /// It was not.
     Broken,
+    /// There was nothing to hold it against.
+    Unchecked,
 }
 
 /// A promise, whether it was kept, and how that is known.
@@ -87,6 +89,11 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// A promise that nothing here speaks for or against.
+    pub fn unchecked(promise: Promise, summary: String) -> Self {
+        Self { promise, verdict: Verdict::Unchecked, summary, evidence: Vec::new() }
+    }
+
     /// A verdict from what speaks against the promise.
     pub fn new(promise: Promise, summary: String, broken: Vec<String>, at_risk: Vec<String>) -> Self {
         let verdict = if !broken.is_empty() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use scantling_api::{ObjectKey, object};
 use scantling_contents::Claim;
 use scantling_endpoint::Mirrors;
-use scantling_image::{Digest, Reference, Sameness};
+use scantling_image::{Digest, Sameness};
 use scantling_sandbox::{BuildRecipe, Flavour, NodeConfig, World, WorldConfig};
 use serde_json::{Value, json};
 
@@ -344,10 +344,7 @@ impl<'a> Stage<'a> {
         let pod = cluster_view::pods_of(objects, &opened.root).into_iter().next();
         let view = pod.map(cluster_view::pod);
         let namespace = release.release.namespace.as_deref().unwrap_or_default();
-        let wanted = match cluster_view::offered(objects, &opened.open.image) {
-            Some(offered) => Reference::parse(&offered.image).ok().and_then(|it| it.digest().cloned()),
-            None => cluster_view::stream_digest(objects, namespace, &opened.open.image),
-        };
+        let wanted = cluster_view::wanted(objects, namespace, &opened.open.image);
         let running = view.as_ref().and_then(|view| view.running.clone());
         let held = running.as_ref().and_then(|digest| self.look_up(digest));
         let as_wanted = match (&wanted, &running) {
@@ -377,14 +374,14 @@ impl<'a> Stage<'a> {
             .collect();
         let update_pending = pod.and_then(|pod| object::annotation(pod, UPDATE_PENDING)).map(str::to_owned);
         let ready = view.as_ref().is_some_and(|view| view.ready);
-        let promised =
-            as_wanted == Some(true) && claims.iter().all(|claim| claim.holds) && !claims.is_empty();
-        let outcome = match (ready, opened.before_upgrade, promised) {
+        let truthful = claims.iter().all(|claim| claim.holds);
+        let outcome = match (ready, opened.before_upgrade, as_wanted == Some(true)) {
             (false, ..) => NotebookOutcome::NotRunning,
-            (true, true, _) if as_wanted == Some(true) => NotebookOutcome::AsPromised,
-            (true, true, _) if update_pending.is_some() => NotebookOutcome::KeptAndMarked,
-            (true, true, _) => NotebookOutcome::KeptUnmarked,
-            (true, false, true) => NotebookOutcome::AsPromised,
+            (true, true, true) => NotebookOutcome::AsPromised,
+            (true, true, false) if update_pending.is_some() => NotebookOutcome::KeptAndMarked,
+            (true, true, false) => NotebookOutcome::KeptUnmarked,
+            (true, false, true) if truthful => NotebookOutcome::AsPromised,
+            (true, false, true) => NotebookOutcome::ClaimFalse,
             (true, false, false) => NotebookOutcome::Stale,
         };
         NotebookSeen {
@@ -403,7 +400,7 @@ impl<'a> Stage<'a> {
             claims,
             advisories,
             update_pending,
-            trouble: view.and_then(|view| view.trouble),
+            trouble: view.and_then(|view| view.trouble).map(|trouble| trouble.to_string()),
             outcome,
         }
     }
@@ -425,7 +422,7 @@ impl<'a> Stage<'a> {
             if serves {
                 return None;
             }
-            let waiting = view.as_ref().and_then(|view| view.trouble.clone());
+            let waiting = view.as_ref().and_then(|view| view.trouble.as_ref()).map(ToString::to_string);
             Some(waiting.unwrap_or_else(|| "its pod is not ready".to_owned()))
         });
         ModelSeen {
@@ -459,7 +456,7 @@ impl<'a> Stage<'a> {
         while waited < PATIENCE {
             if let Some(pod) = self.pod(root) {
                 let view = cluster_view::pod(&pod);
-                let hopeless = view.trouble.is_some_and(|it| it.starts_with("ImagePullBackOff"));
+                let hopeless = view.trouble.is_some_and(|trouble| trouble.is_lasting());
                 if view.ready || hopeless {
                     return;
                 }

@@ -7,16 +7,17 @@ use scantling_merge::owner_of;
 
 use crate::check;
 use crate::compare::{self, Comparison, Objects, Segment};
-use crate::rehearsal::Way;
 use crate::scenario::ScenarioRelease;
 use crate::stage::Stage;
 
-/// Holds a cluster against a fresh one, and says of every difference whose it is.
+/// Holds a cluster against a fresh one, and says of every difference whose it is. `kept` are fields that the run said it left
+/// to their users.
 pub(crate) fn compare_with(
     stage: &Stage<'_>,
     objects: &Objects,
     fresh: &Objects,
     release: &ScenarioRelease,
+    kept: &BTreeSet<(ObjectKey, String)>,
 ) -> Comparison {
     let generated: BTreeSet<_> = check::generated_values(release).collect();
     let whose = |key: &ObjectKey| {
@@ -29,22 +30,25 @@ pub(crate) fn compare_with(
         })
         .or_else(|| controller_owner(objects, stage, key))
     };
-    let by_scantling = stage.options.way == Way::Scantling;
     let declared: BTreeSet<&ObjectKey> = release.release.objects.iter().map(|object| &object.key).collect();
-    compare::compare(objects, fresh, &generated, |key, path| match (path, whose(key)) {
-        (None, Some(person)) => (person, true),
-        // What only the vendor's installer keeps is neither the release's nor Scantling's to take away.
-        (None, None) if by_scantling && stage.installed.contains(key) && !declared.contains(key) => {
-            ("the vendor's installer".to_owned(), true)
+    compare::compare(objects, fresh, &generated, |key, path, sides| match (path, whose(key)) {
+        (None, Some(person)) => (person, sides.upgraded),
+        // What only an installer keeps for itself is neither the release's nor anybody's to take away.
+        (None, None) if stage.installed.contains(key) && !declared.contains(key) => {
+            ("the vendor's installer".to_owned(), sides.upgraded)
         }
         (None, None) => ("nobody".to_owned(), false),
         (Some(path), person) => {
             let managers = objects.get(key).map(|object| owners(object, path)).unwrap_or_default();
-            let ours = managers.iter().any(|manager| manager.starts_with("scantling"));
-            match (person, managers.is_empty()) {
-                (_, true) => ("nobody".to_owned(), false),
-                (Some(person), false) if !ours => (format!("{person} ({})", managers.join(", ")), true),
-                _ => (managers.join(", "), false),
+            if managers.is_empty() {
+                return ("nobody".to_owned(), false);
+            }
+            let names = managers.join(", ");
+            // A field that a fresh install has is the platform's, unless the run said that it stays with its user.
+            let stays = !sides.fresh || kept.contains(&(key.clone(), compare::field(path)));
+            match person {
+                Some(person) => (format!("{person} ({names})"), sides.upgraded && stays),
+                None => (names, kept.contains(&(key.clone(), compare::field(path)))),
             }
         }
     })

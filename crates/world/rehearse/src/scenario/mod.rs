@@ -128,13 +128,15 @@ pub enum Event {
     Install {
         /// Its name in the scenario.
         release: String,
-        /// Always by the vendor's own way, whoever does the upgrade.
-        by_vendor: bool,
+        /// By whose way.
+        by: Installer,
     },
     /// The cluster is upgraded to a release.
     Upgrade {
         /// Its name in the scenario.
         release: String,
+        /// The release that is taken instead when Scantling refuses the first.
+        if_refused: Option<String>,
     },
     /// A person opens a notebook.
     Open(Open),
@@ -161,6 +163,16 @@ pub enum Event {
     },
     /// Nothing happens for a while.
     Wait(jiff::SignedDuration),
+}
+
+/// By whose way a release is installed before the upgrade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Installer {
+    /// By the script of `shipped.install`.
+    Vendor,
+    /// By Scantling; with `--as-shipped` by the vendor's way all the same.
+    Scantling,
 }
 
 /// A person opens a notebook.
@@ -354,9 +366,11 @@ struct EventFile {
     /// A release, by its name under `releases`, is installed on the empty cluster.
     install: Option<String>,
     /// Beside `install`: always by the vendor's own way, whoever does the upgrade.
-    by: Option<By>,
+    by: Option<Installer>,
     /// The cluster is upgraded to a release, by its name under `releases`. There is exactly one upgrade.
     upgrade: Option<String>,
+    /// The release that is taken instead when Scantling refuses the first; beside `upgrade`.
+    if_refused: Option<String>,
     /// A person opens a notebook.
     open: Option<Open>,
     /// A person closes a notebook.
@@ -369,13 +383,6 @@ struct EventFile {
     edit: Option<EditFile>,
     /// Nothing happens for so long, such as `8h` or `30m`; 90 days at most.
     wait: Option<String>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum By {
-    /// By the script of `shipped.install`.
-    Vendor,
 }
 
 #[derive(Deserialize)]
@@ -461,6 +468,12 @@ impl Scenario {
             must_hold: file.must_hold,
         };
         scenario.check_names().map_err(meaning)?;
+        let judged = scenario.variants.values().map(|variant| &variant.must_hold);
+        if judged.chain([&scenario.must_hold]).any(Vec::is_empty) {
+            return Err(meaning(
+                "mustHold is empty: name at least one promise, or nothing decides".to_owned(),
+            ));
+        }
         Ok(scenario)
     }
 
@@ -484,7 +497,9 @@ impl Scenario {
         let nodes: Vec<&str> = self.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
         for (index, event) in self.story.iter().enumerate() {
             match event {
-                Event::Install { release, .. } | Event::Upgrade { release }
+                Event::Install { release, .. }
+                | Event::Upgrade { release, .. }
+                | Event::Upgrade { if_refused: Some(release), .. }
                     if !self.releases.contains_key(release) =>
                 {
                     let known: Vec<&str> = self.releases.keys().map(String::as_str).collect();
@@ -514,12 +529,14 @@ impl EventFile {
     fn check(self) -> Result<Event, String> {
         let mut found = Vec::new();
         if let Some(release) = self.install {
-            found.push(Event::Install { release, by_vendor: self.by == Some(By::Vendor) });
+            found.push(Event::Install { release, by: self.by.unwrap_or(Installer::Vendor) });
         } else if self.by.is_some() {
             return Err("by belongs to install".to_owned());
         }
         if let Some(release) = self.upgrade {
-            found.push(Event::Upgrade { release });
+            found.push(Event::Upgrade { release, if_refused: self.if_refused });
+        } else if self.if_refused.is_some() {
+            return Err("ifRefused belongs to upgrade".to_owned());
         }
         if let Some(open) = self.open {
             found.push(Event::Open(open));

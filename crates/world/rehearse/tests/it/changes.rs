@@ -1,5 +1,6 @@
 //! The report is not the input said again: one thing is changed in an example, and the report changes accordingly.
 
+use scantling_rehearse::Options;
 use scantling_rehearse::people::NotebookOutcome;
 use scantling_rehearse::promises::{Promise, Verdict};
 
@@ -13,7 +14,7 @@ fn a_version_inside_a_layer() {
     change(&mut tree, "images.yaml", "tensorflow: 2.7.0", "tensorflow: 2.6.3");
     let seen = play(&tree, &shipped());
     let grace = notebook(&seen, "grace");
-    assert_eq!((grace.outcome, runs(grace, "TensorFlow")), (NotebookOutcome::Stale, "2.6.3"));
+    assert_eq!((grace.outcome, runs(grace, "TensorFlow")), (NotebookOutcome::ClaimFalse, "2.6.3"));
     // Scantling's screen says what is in the image, and the release's false claim is a finding.
     let seen = play(&tree, &scantling());
     assert_eq!(runs(notebook(&seen, "grace"), "tensorflow"), "2.6.3");
@@ -82,4 +83,41 @@ fn one_user_edit() {
     let seen = play(&tree, &shipped());
     assert!(model(&seen).serves);
     assert!(!broken(&seen).contains(&Promise::NothingSilent));
+}
+
+#[test]
+fn who_installed_the_old_release() {
+    let mut tree = example(STALE);
+    change(&mut tree, "rehearsal.yaml", "by: vendor", "by: scantling");
+    let seen = play(&tree, &scantling());
+    assert!(seen.ended_well(), "{:?}", broken(&seen));
+    // Opened on Scantling's own spawner, by digest: it stays what it is, and is marked.
+    let anna = notebook(&seen, "anna");
+    assert!(anna.written.contains("@sha256:"), "{}", anna.written);
+    assert_eq!(anna.outcome, NotebookOutcome::KeptAndMarked);
+}
+
+#[test]
+fn the_platform_of_an_image() {
+    let mut tree = example(UNPUBLISHED);
+    change(
+        &mut tree,
+        "images.yaml",
+        "      - registry.redhat.io/rhods/etcd-rhel8:3.5.4\n    image:\n      platforms: [linux/amd64]",
+        "      - registry.redhat.io/rhods/etcd-rhel8:3.5.4\n    image:\n      platforms: [linux/arm64]",
+    );
+    // Its digest is another now; the manifests follow.
+    let images = scantling_rehearse::BuiltImages::build(
+        &scantling_rehearse::scenario::Scenario::read(&tree).unwrap().images,
+    )
+    .unwrap();
+    let (_, _, digest) = images.names().find(|(id, _, _)| *id == Some("etcd-3.5.4")).unwrap();
+    for release in ["1.20", "1.21", "1.21.1"] {
+        let file = format!("releases/{release}/manifests/model-mesh.yaml");
+        let old = "sha256:5a598b84ba3ba6113e5e763f6e7116ada1ef1fa5dfd3092ef3f2129daa7bcd17";
+        change(&mut tree, &file, old, &digest.to_string());
+    }
+    let seen = play(&tree, &Options { fresh: true, ..scantling() });
+    assert!(seen.attempts.iter().all(|attempt| attempt.refused && attempt.writes == 0));
+    assert!(broken(&seen).contains(&Promise::Pullable));
 }

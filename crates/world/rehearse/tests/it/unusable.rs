@@ -15,6 +15,11 @@ fn what_is_wrong_is_said_with_its_place() {
         ("- upgrade: new", "- wait: 1h", "0 upgrades"),
         ("images: images.yaml", "images: pictures.yaml", "pictures.yaml is not in the example"),
         ("new: releases/1.5", "new: releases/1.4", "releases/1.4/ is not in the example"),
+        (
+            "mustHold: [pullable, pinned, converged, truthful, nothing-lost, nothing-silent]",
+            "mustHold: []",
+            "mustHold is empty",
+        ),
         ("kind: Rehearsal", "kind: Concert", "Rehearsal"),
         ("- apply: manifests/namespaces.yaml", "- aply: manifests/namespaces.yaml", "apply"),
         ("title: Stale", "title: [Stale", "rehearsal.yaml:"),
