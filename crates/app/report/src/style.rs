@@ -1,7 +1,7 @@
 //! How text looks in a terminal: width, colours, and words that do not break.
 
 use anstyle::{AnsiColor, Style};
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::UnicodeWidthStr;
 
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
 const NARROWEST: usize = 40;
@@ -74,7 +74,7 @@ pub fn last_line(text: &str, screen: Screen) -> String {
 /// Columns that a text takes, without the colours in it.
 fn shown_width(text: &str) -> usize {
     let mut parts = text.split('\u{1b}');
-    let first = parts.next().map_or(0, |part| part.width());
+    let first = parts.next().map_or(0, UnicodeWidthStr::width);
     first + parts.map(|part| part.split_once('m').map_or(0, |(_, after)| after.width())).sum::<usize>()
 }
 

@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::pin::pin;
 use std::process::Command;
+use std::task::Poll;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
@@ -77,8 +79,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let Some((program, rest)) = arguments.command.split_first() else {
         let mut text = format!("export KUBECONFIG={kubeconfig}\nexport SCANTLING_MIRRORS={mirrors}\n");
         let _ = writeln!(text, "# the sandbox is open at http://{}; interrupt to close it", served.api);
-        terminal::print(&text)?;
-        runtime.block_on(tokio::signal::ctrl_c())?;
+        runtime.block_on(async {
+            let mut interrupt = pin!(tokio::signal::ctrl_c());
+            // Listened for before anybody is told that there is something to interrupt.
+            let early = futures::poll!(&mut interrupt);
+            terminal::print(&text)?;
+            match early {
+                Poll::Ready(result) => result,
+                Poll::Pending => interrupt.await,
+            }
+        })?;
         return Ok(Outcome::Fine);
     };
     let status = Command::new(program)

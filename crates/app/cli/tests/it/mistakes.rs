@@ -45,7 +45,7 @@ pub(crate) struct Broken {
     old: &'static str,
     new: &'static str,
     code: i32,
-    /// What must be said, apart from being said as kept.
+    /// What must be said, apart from being said as kept; LINE is where `new` begins.
     says: &'static [&'static str],
 }
 
@@ -55,9 +55,9 @@ pub(crate) const BROKEN: &[Broken] = &[
         name: "error-broken-yaml",
         file: "rehearsal.yaml",
         old: "  flavour: openshift\n",
-        new: "  flavour: openshift\n   internal: [a,\n",
+        new: "  flavour: openshift: yes\n",
         code: 2,
-        says: &["rehearsal.yaml:11:12: "],
+        says: &["rehearsal.yaml:LINE:21: "],
     },
     Broken {
         name: "error-tab-in-yaml",
@@ -65,7 +65,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "  flavour: openshift\n",
         new: "\tflavour: openshift\n",
         code: 2,
-        says: &["rehearsal.yaml:10:2: tabs", "YAML takes only spaces"],
+        says: &["rehearsal.yaml:LINE:2: tabs", "YAML takes only spaces"],
     },
     Broken {
         name: "error-unknown-field",
@@ -73,7 +73,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "  flavour: openshift\n",
         new: "  flavor: openshift\n",
         code: 2,
-        says: &["rehearsal.yaml:10:3", "flavor", "flavour"],
+        says: &["rehearsal.yaml:LINE:3", "flavor", "flavour"],
     },
     Broken {
         name: "error-unknown-step",
@@ -81,7 +81,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "  - project: {person: ravi, name: fraud}\n",
         new: "  - projekt: {person: ravi, name: fraud}\n",
         code: 2,
-        says: &["rehearsal.yaml:36:5: ", "did you mean \"project\"?"],
+        says: &["rehearsal.yaml:LINE:5: ", "did you mean \"project\"?"],
     },
     Broken {
         name: "error-unknown-promise",
@@ -89,7 +89,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "mustHold: [people, converged]",
         new: "mustHold: [people, convergd]",
         code: 2,
-        says: &["rehearsal.yaml:116:24: ", "convergd", "did you mean \"converged\"?"],
+        says: &["rehearsal.yaml:LINE:24: ", "convergd", "did you mean \"converged\"?"],
     },
     Broken {
         name: "error-missing-release-folder",
@@ -134,9 +134,14 @@ fn command_lines_that_cannot_be_followed() {
 fn mistakes_in_files_are_told_with_their_places() {
     for broken in BROKEN {
         let example = copy_of(UNPUBLISHED);
-        replace(&example.path().join(broken.file), broken.old, broken.new);
+        let file = example.path().join(broken.file);
+        replace(&file, broken.old, broken.new);
+        let text = fs::read_to_string(file).unwrap();
+        let line = text[..text.find(broken.new).unwrap()].matches('\n').count() + 1;
         let ran = Ran::of(scantling(&["rehearse", "."]).current_dir(example.path()));
-        ran.says(broken.says);
+        for said in broken.says {
+            ran.says(&[&said.replace("LINE", &line.to_string())]);
+        }
         golden::compare(broken.name, &ran.complaint(broken.code));
     }
 }
