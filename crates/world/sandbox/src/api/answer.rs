@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue, WARNING};
 use http::{Response, StatusCode};
 use scantling_api::KindFacts;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::accept::{Accept, Form};
@@ -71,27 +72,35 @@ impl Answer {
 impl ApiServer {
     /// Gives an answer its form and writes it.
     pub(super) fn respond(&self, answer: Answer, accept: Accept, now: jiff::Timestamp) -> Response<Bytes> {
-        let (value, content_type) = match answer.content {
-            Content::Text(text) => {
-                return response(
-                    answer.code,
-                    Bytes::from_static(text.as_bytes()),
-                    "text/plain",
-                    &answer.warnings,
-                );
+        let (bytes, content_type) = match answer.content {
+            Content::Text(text) => (Bytes::from_static(text.as_bytes()), "text/plain"),
+            Content::Document(value) => written(&value, accept.yaml, aggregated_type(accept)),
+            Content::Object(facts, value) => {
+                written(&self.object_in_form(&facts, value, accept, now), accept.yaml, None)
             }
-            Content::Document(value) => (value, aggregated_type(accept)),
-            Content::Object(facts, value) => (self.object_in_form(&facts, value, accept, now), None),
-            Content::List(facts, list) => (self.list_in_form(&facts, &list, accept, now), None),
+            Content::List(facts, list) => match accept.form {
+                Form::Whole | Form::AggregatedDiscovery => {
+                    written(&self.whole_list(&facts, &list), accept.yaml, None)
+                }
+                Form::Table => {
+                    let (metadata, items) = (list.metadata(), list.items());
+                    let columns = self.columns(&facts);
+                    let table = table::of(&columns, items, &metadata, true, accept.include, now);
+                    written(&table, accept.yaml, None)
+                }
+                Form::Metadata => {
+                    let items: Vec<Value> = list.items().map(metadata_only).collect();
+                    let list = WholeList {
+                        kind: "PartialObjectMetadataList".to_owned(),
+                        api_version: "meta.k8s.io/v1".to_owned(),
+                        metadata: list.metadata(),
+                        items,
+                    };
+                    written(&list, accept.yaml, None)
+                }
+            },
         };
-        let (bytes, content_type) = if accept.yaml {
-            (scantling_yaml::to_yaml(&value).into_bytes(), "application/yaml")
-        } else {
-            let mut bytes = value.to_string().into_bytes();
-            bytes.push(b'\n');
-            (bytes, content_type.unwrap_or("application/json"))
-        };
-        response(answer.code, bytes.into(), content_type, &answer.warnings)
+        response(answer.code, bytes, content_type, &answer.warnings)
     }
 
     /// An object as a client of one version sees it.
@@ -124,49 +133,77 @@ impl ApiServer {
         }
     }
 
-    fn list_in_form(&self, facts: &KindFacts, list: &List, accept: Accept, now: jiff::Timestamp) -> Value {
-        let mut metadata = json!({"resourceVersion": list.version.to_string()});
-        if let Some(proceed) = &list.proceed {
-            metadata["continue"] = json!(proceed);
-        }
-        if let Some(remaining) = list.remaining {
-            metadata["remainingItemCount"] = json!(remaining);
-        }
-        let items = list.items.iter().map(Arc::as_ref);
-        match accept.form {
-            Form::Table => table::of(&self.columns(facts), items, &metadata, true, accept.include, now),
-            Form::Metadata => json!({
-                "kind": "PartialObjectMetadataList",
-                "apiVersion": "meta.k8s.io/v1",
-                "metadata": metadata,
-                "items": items.map(metadata_only).collect::<Vec<_>>(),
-            }),
-            Form::Whole | Form::AggregatedDiscovery => {
-                let custom = self.is_custom(facts);
-                let items: Vec<Value> = items.map(|item| list_item(facts, item, custom)).collect();
-                json!({
-                    "kind": format!("{}List", facts.gvk.kind),
-                    "apiVersion": facts.gvk.api_version(),
-                    "metadata": metadata,
-                    "items": items,
-                })
-            }
+    fn whole_list<'a>(&self, facts: &KindFacts, list: &'a List) -> WholeList<Vec<Item<'a>>> {
+        let api_version = facts.gvk.api_version();
+        let of_items = self.is_custom(facts).then(|| Arc::from(api_version.as_str()));
+        WholeList {
+            kind: format!("{}List", facts.gvk.kind),
+            api_version,
+            metadata: list.metadata(),
+            items: list.items().map(|object| Item { object, api_version: of_items.clone() }).collect(),
         }
     }
 }
 
-/// Items of built-in kinds carry neither `apiVersion` nor `kind` in a list: Go leaves the type out within a typed list.
-fn list_item(facts: &KindFacts, item: &Value, custom: bool) -> Value {
-    let mut item = item.clone();
-    if let Some(fields) = item.as_object_mut() {
-        if custom {
-            fields.insert("apiVersion".into(), json!(facts.gvk.api_version()));
-        } else {
-            fields.remove("apiVersion");
-            fields.remove("kind");
-        }
+impl List {
+    fn items(&self) -> impl Iterator<Item = &Value> {
+        self.items.iter().map(Arc::as_ref)
     }
-    item
+
+    fn metadata(&self) -> Value {
+        let mut metadata = json!({"resourceVersion": self.version.to_string()});
+        if let Some(proceed) = &self.proceed {
+            metadata["continue"] = json!(proceed);
+        }
+        if let Some(remaining) = self.remaining {
+            metadata["remainingItemCount"] = json!(remaining);
+        }
+        metadata
+    }
+}
+
+/// A list as it is written. Its items are borrowed: lists are most of what is answered, and copies of their items would
+/// be most of the work. Its fields stand in the order of their names, as in every other document.
+#[derive(serde::Serialize)]
+struct WholeList<Items> {
+    #[serde(rename = "apiVersion")]
+    api_version: String,
+    items: Items,
+    kind: String,
+    metadata: Value,
+}
+
+/// An object in a list. Items of built-in kinds carry neither `apiVersion` nor `kind`: Go leaves the type out within a
+/// typed list. Custom ones have that of the list.
+struct Item<'a> {
+    object: &'a Value,
+    api_version: Option<Arc<str>>,
+}
+
+impl Serialize for Item<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Value::Object(fields) = self.object else { return self.object.serialize(serializer) };
+        let mut map = serializer.serialize_map(None)?;
+        for (name, value) in fields {
+            match (name.as_str(), &self.api_version) {
+                ("apiVersion", Some(api_version)) => map.serialize_entry(name, api_version.as_ref())?,
+                ("apiVersion" | "kind", None) => {}
+                _ => map.serialize_entry(name, value)?,
+            }
+        }
+        map.end()
+    }
+}
+
+/// A document as bytes, and their content type: that given, if it is JSON.
+fn written(document: &impl Serialize, yaml: bool, json_type: Option<&'static str>) -> (Bytes, &'static str) {
+    if yaml {
+        let value = serde_json::to_value(document).unwrap_or_default();
+        return (scantling_yaml::to_yaml(&value).into(), "application/yaml");
+    }
+    let mut bytes = serde_json::to_vec(document).unwrap_or_default();
+    bytes.push(b'\n');
+    (bytes.into(), json_type.unwrap_or("application/json"))
 }
 
 /// `PartialObjectMetadata`.

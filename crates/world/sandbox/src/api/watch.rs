@@ -284,8 +284,15 @@ impl Watch {
 }
 
 fn line(kind: &str, object: &Value) -> Bytes {
-    // Written by hand for the order of the two fields, which people read.
-    format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n").into()
+    /// An event as it is written, in the order of the two fields that people read.
+    #[derive(serde::Serialize)]
+    struct Event<'a> {
+        r#type: &'a str,
+        object: &'a Value,
+    }
+    let mut line = serde_json::to_vec(&Event { r#type: kind, object }).unwrap_or_default();
+    line.push(b'\n');
+    line.into()
 }
 
 fn later(now: jiff::Timestamp, seconds: i64) -> jiff::Timestamp {
