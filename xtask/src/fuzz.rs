@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
 }
 
 /// The machine's own target, as the compiler calls it.
-fn host() -> anyhow::Result<String> {
+pub(crate) fn host() -> anyhow::Result<String> {
     let output = Command::new("rustc").arg("-vV").output().context("failed to run rustc")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));

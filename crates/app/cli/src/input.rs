@@ -1,7 +1,7 @@
 //! Releases, locks and lists from the paths that a user names.
 
 use camino::Utf8Path;
-use scantling_files::{Limits, Reading, read_file, read_tree};
+use scantling_files::{Limits, Reading, SkipReason, read_file, read_tree};
 use scantling_release::{LOCK_FILE, Lock, PublishedList, RELEASE_FILE, Release, Unreadable};
 use scantling_report::findings::Texts;
 
@@ -22,12 +22,21 @@ impl Folder {
             }
             _ => path,
         };
-        let reading = read_tree(path, &Limits::default())?;
+        let mut reading = read_tree(path, &Limits::default())?;
+        for bytes in reading.tree.values_mut() {
+            crate::passwords::cover(bytes);
+        }
         if reading.tree.is_empty() {
             return Err(Failure::usage(format!("{path}: no text files in this folder"))
                 .with_hint("name the folder that holds the manifests"));
         }
         Ok(Self { reading })
+    }
+
+    /// Refuses a folder in which a file of text can't be read: what is left out of a release can't be checked.
+    pub(crate) fn whole(self) -> Result<Self, Failure> {
+        whole(&self.reading)?;
+        Ok(self)
     }
 
     /// The folder that its files are in.
@@ -77,6 +86,25 @@ impl Folder {
             }
         }
     }
+}
+
+/// Fails if a file was left out that somebody may have meant to be read.
+pub(crate) fn whole(reading: &Reading) -> Result<(), Failure> {
+    let left = reading.skipped.iter().find(|left| {
+        !matches!(left.reason, SkipReason::Hidden)
+            && matches!(extension(&left.path), "yaml" | "yml" | "json" | "env")
+    });
+    match left {
+        None => Ok(()),
+        Some(left) => {
+            Err(Failure::usage(format!("{}: left out, {}", reading.root.join(&left.path), left.reason))
+                .with_hint(left.reason.remedy()))
+        }
+    }
+}
+
+fn extension(path: &str) -> &str {
+    path.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 /// Reads a list of published images; findings about its lines come with it.

@@ -3,6 +3,7 @@
 mod commands;
 mod input;
 mod outcome;
+mod passwords;
 mod registries;
 mod sandbox;
 mod terminal;

@@ -103,6 +103,10 @@ fn one<'f>(
     let mut origins: Vec<&FilePlace> = Vec::new();
     for (path, marks) in marks(finding) {
         match texts.get(path) {
+            // What stands around the place in a Secret is nobody's to see.
+            Some(text) if marks.iter().any(|mark| in_secret(text, mark.place)) => {
+                group = group.elements(marks.iter().map(|mark| origin(mark.place)));
+            }
             Some(text) => {
                 group = group.element(snippet(text, &marks, screen.width).path(stand_in(origins.len())));
                 origins.extend(marks.first().map(|mark| mark.place));
@@ -178,6 +182,37 @@ fn marks(finding: &Finding) -> Vec<(&str, Vec<Mark<'_>>)> {
         }
     }
     files
+}
+
+/// Whether a place is in a document that says that it is a Secret, even one that can't be parsed.
+fn in_secret(text: &str, place: &FilePlace) -> bool {
+    let at = span(text, place).start;
+    let start = text
+        .get(..at)
+        .and_then(|before| {
+            before.rfind(
+                "
+---",
+            )
+        })
+        .unwrap_or(0);
+    let end = text
+        .get(at..)
+        .and_then(|after| {
+            after.find(
+                "
+---",
+            )
+        })
+        .map_or(text.len(), |end| at + end);
+    let quotes = ['"', '\''];
+    text.get(start..end).unwrap_or(text).split("kind").skip(1).any(|after| {
+        let value = after.trim_start_matches(quotes).trim_start().strip_prefix(':');
+        let value = value.map(|value| value.trim_start().trim_start_matches(quotes));
+        value
+            .and_then(|value| value.strip_prefix("Secret"))
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+    })
 }
 
 /// The lines that are marked, and what stands between them. Only they are given to the renderer: files may be large.

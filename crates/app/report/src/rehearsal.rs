@@ -41,7 +41,7 @@ fn before_text(line: &Line) -> String {
         Actor::Admin => STRONG,
         Actor::Person(_) => GOOD,
     };
-    let actor = format!("{:<9}", line.actor.to_string());
+    let actor = format!("{:<9}", one_line(&line.actor.to_string()));
     format!("{} {} ", paint(FAINT, &clock(line.at_ms)), paint(style, &safe(&actor)))
 }
 
@@ -60,6 +60,11 @@ fn shortened(text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// A text as one line: a name or a message that has line breaks in it must not look like lines of the report.
+fn one_line(text: &str) -> String {
+    safe(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 struct Page {
@@ -81,7 +86,7 @@ impl Page {
     /// A paragraph at an indent; further lines are indented by as much again as `hang`.
     fn put(&mut self, indent: usize, hang: usize, text: &str) {
         let width = self.screen.width.saturating_sub(indent + hang);
-        for (number, line) in wrap(&safe(text), width).into_iter().enumerate() {
+        for (number, line) in wrap(&one_line(text), width).into_iter().enumerate() {
             let indent = if number == 0 { indent } else { indent + hang };
             self.raw(indent, &line);
         }
@@ -90,7 +95,7 @@ impl Page {
     /// A mark in colour, then a paragraph that hangs under its first word.
     fn marked(&mut self, indent: usize, mark: &str, width: usize, text: &str) {
         let room = self.screen.width.saturating_sub(indent + width);
-        for (number, line) in wrap(&safe(text), room).into_iter().enumerate() {
+        for (number, line) in wrap(&one_line(text), room).into_iter().enumerate() {
             if number == 0 {
                 self.raw(indent, &format!("{mark}{line}"));
             } else {
@@ -118,7 +123,7 @@ fn heading(out: &mut Page, rehearsal: &Rehearsal) {
     if rehearsal.variant.is_some() {
         how.push_str(", with a workaround");
     }
-    let title = safe(&rehearsal.title);
+    let title = one_line(&rehearsal.title);
     let line = format!("{title} · {how} · seed {}", rehearsal.seed);
     for (number, line) in wrap(&line, out.screen.width.saturating_sub(2)).iter().enumerate() {
         match line.strip_prefix(&title).filter(|_| number == 0) {
@@ -203,7 +208,12 @@ fn gate(out: &mut Page, rehearsal: &Rehearsal) {
 }
 
 fn one_finding(out: &mut Page, finding: &Finding) {
-    out.marked(4, &format!("{} ", paint(BAD, finding.code.as_str())), 8, &finding.message);
+    let style = match finding.severity {
+        Severity::Error => BAD,
+        Severity::Warning => RISKY,
+        Severity::Note => NOTED,
+    };
+    out.marked(4, &format!("{} ", paint(style, finding.code.as_str())), 8, &finding.message);
     out.put(12, 0, &format!("at {}", finding.place));
     for line in [&finding.cause, &finding.remedy] {
         if !line.is_empty() {
@@ -268,8 +278,10 @@ fn run(out: &mut Page, rehearsal: &Rehearsal) {
         let again = if times > 1 { format!(" ({times} times)") } else { String::new() };
         out.marked(2, &before_text(line), 22, &format!("{}{again}", shortened(&line.text)));
     }
-    for attempt in rehearsal.attempts.iter().filter(|attempt| attempt.report.is_some()) {
+    for attempt in &rehearsal.attempts {
         ended(out, attempt);
+        let findings = attempt.report.iter().filter(|_| !attempt.refused).flat_map(|report| &report.findings);
+        findings.for_each(|finding| one_finding(out, finding));
     }
 }
 
@@ -435,7 +447,7 @@ fn end(out: &mut Page, rehearsal: &Rehearsal) {
             .collect()
     };
     let (broken, at_risk, open) = (named(Verdict::Broken), named(Verdict::AtRisk), named(Verdict::Unchecked));
-    let mut parts = vec![format!("{} of {} promises held", named(Verdict::Held).len(), must.len())];
+    let mut parts = vec![format!("{} of {} held", named(Verdict::Held).len(), must.len())];
     for (what, names) in [("broken", &broken), ("at risk", &at_risk), ("not checked", &open)] {
         if !names.is_empty() {
             parts.push(format!("{what}: {}", names.join(", ")));

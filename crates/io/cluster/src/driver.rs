@@ -94,6 +94,11 @@ pub enum Driven {
         /// Why.
         why: String,
     },
+    /// The server did not say which kinds it serves; those that were known are kept, and it is asked again later.
+    KindsUnknown {
+        /// Why.
+        why: String,
+    },
     /// More writes were asked for than one pass makes.
     Postponed {
         /// How many wait for the next pass.
@@ -191,9 +196,12 @@ impl Driver<'_> {
     }
 
     async fn refresh_served(&mut self) {
-        if let Ok(served) = self.cluster.served().await {
-            self.served = served;
-            self.watch_served();
+        match self.cluster.served().await {
+            Ok(served) => {
+                self.served = served;
+                self.watch_served();
+            }
+            Err(error) => self.tell(Driven::KindsUnknown { why: error.to_string() }),
         }
     }
 

@@ -130,14 +130,14 @@ fn writing_replaces_the_whole_file() {
 }
 
 #[test]
-fn what_is_no_ordinary_file_is_written_to_and_not_replaced() {
-    let folder = Folder::new(&[]);
+fn links_are_written_through_and_devices_are_left_alone() {
+    let folder = Folder::new(&[("target", b"old")]);
     let (link, device) = (folder.path().join("link"), folder.path().join("device"));
     symlink("target", &link).unwrap();
     write_file(&link, b"through").unwrap();
     assert_eq!(fs::read(folder.path().join("target")).unwrap(), b"through");
     symlink("/dev/full", &device).unwrap();
-    assert!(write_file(&device, b"x").is_err(), "there is no room on that device");
+    assert!(write_file(&device, b"x").is_err(), "a device is no file");
     for path in [&link, &device] {
         assert!(fs::symlink_metadata(path).unwrap().is_symlink(), "{path}");
     }

@@ -47,7 +47,8 @@ impl Registry {
         }
         let path = folder.path().join("config.yml");
         std::fs::write(&path, config).unwrap();
-        let started = Command::new("docker-registry")
+        let program = std::env::var_os("SCANTLING_TEST_DOCKER_REGISTRY").unwrap_or("docker-registry".into());
+        let started = Command::new(program)
             .args([Path::new("serve"), path.as_path()])
             .stdout(Stdio::null())
             .stderr(Stdio::null())

@@ -3,7 +3,7 @@
 use scantling_api::ObjectKey;
 use scantling_cluster::{ClusterError, Write};
 use scantling_finding::{Finding, Place, codes};
-use scantling_plan::{Desired, Frame, Outcome, PlanError, Sides, Step, decide, steps};
+use scantling_plan::{Desired, Frame, Outcome, PlanError, Sides, Step, decide, is_applied, steps};
 use scantling_release::Wave;
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ impl Session<'_> {
             base: self.previous.objects.get(&wanted.key),
             live,
             ours: self.previous.inventory.contains_key(&wanted.key)
-                || self.journal.creates.contains(&wanted.key),
+                || (self.journal.creates.contains(&wanted.key) && live.is_some_and(is_applied)),
         };
         decide(&self.frame(), &wanted.key, wanted.wave, sides)
     }
@@ -67,6 +67,10 @@ impl Session<'_> {
         let mut first: Option<Step> = None;
         for _ in 0..DECISIONS {
             let live = self.read(&wanted.key).await?;
+            if live.as_ref().is_some_and(|live| !is_applied(live)) {
+                // Somebody else was first, so that it is not ours to prune. The journal says so before it is touched.
+                self.journal.creates.remove(&wanted.key);
+            }
             let step = self.decide_one(wanted, live.as_ref())?;
             if step.outcome == Outcome::Conflict {
                 self.conflict(&step);

@@ -39,6 +39,17 @@ pub(crate) fn kinds(release: &Release) -> Vec<(ObjectKey, GroupVersionKind)> {
     theirs.chain(own).collect()
 }
 
+/// The types that a definition declares. Without them its objects could not be merged, so that a definition that cannot be
+/// read ends the run.
+pub(crate) fn types_of(definition: &Value) -> Result<Schema, Stop> {
+    Schema::from_crd(definition).map_err(|error| {
+        Stop::Refuse(format!(
+            "the schema of CustomResourceDefinition {} cannot be read: {error}; correct the definition",
+            object::name(definition)
+        ))
+    })
+}
+
 impl Session<'_> {
     /// Makes the desired objects. Generated secrets that must be equal and are not end the run here.
     pub(crate) fn make_desired(&mut self) -> Result<(), Stop> {
@@ -46,10 +57,8 @@ impl Session<'_> {
         let definitions =
             self.release.objects.iter().map(|o| &o.value).chain(own.iter().map(|(.., value)| value));
         for definition in definitions {
-            if definition.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition")
-                && let Ok(schema) = Schema::from_crd(definition)
-            {
-                self.schema.extend(schema);
+            if definition.get("kind").and_then(Value::as_str) == Some("CustomResourceDefinition") {
+                self.schema.extend(types_of(definition)?);
             }
         }
         let namespace = self.release.namespace.as_deref();
@@ -125,4 +134,21 @@ fn keep_index(stream: &mut Value) -> Vec<Adjusted> {
         }
     }
     adjusted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_that_cannot_be_read_is_named() {
+        let mut definition = json!({
+            "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
+            "spec": {"group": "example.com", "names": {"kind": "Thing"}, "versions": [{"name": "v1"}]},
+        });
+        assert!(types_of(&definition).is_ok());
+        definition["spec"]["versions"] = json!([{}]);
+        let why = types_of(&definition).err().map(|stop| stop.to_string()).unwrap_or_default();
+        assert!(why.contains("things.example.com") && why.contains("spec.versions[].name"), "{why}");
+    }
 }

@@ -158,14 +158,14 @@ fn locked(reference: &Reference, resolved: &Resolved) -> LockedImage {
     }
 }
 
-/// Streams whose tags come to be on the cluster, as `namespace/stream`: built there or imported there.
+/// Tags that come to be on the cluster, as `namespace/stream:tag`: built there or imported there.
 fn made_on_cluster(release: &Release) -> BTreeSet<String> {
     let outputs = release.builds.iter().map(|b| &b.output).chain(release.streams.iter().map(|s| &s.name));
     outputs
         .filter_map(|name| match name {
-            ImageName::StreamTag { namespace, stream, .. } => {
+            ImageName::StreamTag { namespace, stream, tag } => {
                 let namespace = namespace.as_deref().or(release.namespace.as_deref())?;
-                Some(format!("{namespace}/{stream}"))
+                Some(format!("{namespace}/{stream}:{tag}"))
             }
             ImageName::Reference(_) => None,
         })
@@ -175,7 +175,37 @@ fn made_on_cluster(release: &Release) -> BTreeSet<String> {
 /// The address of OpenShift's internal registry inside the cluster.
 pub(crate) const INTERNAL_REGISTRY: &str = "image-registry.openshift-image-registry.svc:5000";
 
-/// Whether a reference names an image stream of the release in the cluster's internal registry.
+/// Whether a reference names a tag of the release in the cluster's internal registry. Another tag of the same stream, or a
+/// digest, has to be there already.
 fn names_stream(on_cluster: &BTreeSet<String>, reference: &Reference) -> bool {
-    reference.registry() == INTERNAL_REGISTRY && on_cluster.contains(reference.repository())
+    reference.registry() == INTERNAL_REGISTRY
+        && reference.effective_tag().is_some_and(|tag| {
+            reference.digest().is_none() && on_cluster.contains(&format!("{}:{tag}", reference.repository()))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn only_the_very_tag_that_the_release_makes_need_not_be_there() {
+        let made = BTreeSet::from(["ns/stream:py3.8".to_owned(), "ns/other:latest".to_owned()]);
+        let digest = format!("ns/stream@sha256:{}", "0".repeat(64));
+        let both = format!("ns/stream:py3.8@sha256:{}", "0".repeat(64));
+        for (rest, expected) in [
+            ("ns/stream:py3.8", true),
+            ("ns/other", true),
+            ("ns/stream:typo", false),
+            ("ns/stream", false),
+            ("ns2/stream:py3.8", false),
+            (&*digest, false),
+            (&*both, false),
+        ] {
+            let reference = Reference::parse(&format!("{INTERNAL_REGISTRY}/{rest}")).unwrap();
+            assert_eq!(names_stream(&made, &reference), expected, "{rest}");
+        }
+        assert!(!names_stream(&made, &Reference::parse("quay.io/ns/stream:py3.8").unwrap()));
+    }
 }

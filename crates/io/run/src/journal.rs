@@ -14,6 +14,24 @@ use crate::state::SYSTEM_NAMESPACE;
 /// The `ConfigMap` of the journal.
 pub const JOURNAL_NAME: &str = "scantling-journal";
 
+/// The only format that is written; another one is refused, for it may say what this program does not know.
+const FORMAT: &str = "1";
+
+/// Why a journal cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum JournalError {
+    #[error(
+        "the journal in ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL_NAME} has format \"{found}\", this program knows {FORMAT}; use the program that wrote it, or a newer one"
+    )]
+    Format { found: String },
+    #[error(
+        "the journal in ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL_NAME} cannot be read: {reason}; restore the ConfigMap, or delete it: what an unfinished run created is then never pruned"
+    )]
+    Damaged { reason: String },
+    #[error("the journal cannot be written as JSON: {reason}")]
+    NotWritable { reason: String },
+}
+
 /// A run that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Journal {
@@ -28,36 +46,45 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal's `ConfigMap`. None if it is none.
-    pub(crate) fn read(map: &Value) -> Option<Self> {
+    /// Reads the journal's `ConfigMap`.
+    pub(crate) fn read(map: &Value) -> Result<Self, JournalError> {
         let text = |name: &str| object::text(map, &format!("/data/{name}")).to_owned();
-        if text("format") != "1" {
-            return None;
+        if text("format") != FORMAT {
+            return Err(JournalError::Format { found: text("format") });
         }
-        Some(Self {
+        let open = match text("phase").as_str() {
+            "open" => true,
+            "closed" => false,
+            other => return Err(JournalError::Damaged { reason: format!("its phase is \"{other}\"") }),
+        };
+        let creates = serde_json::from_str(&text("creates"))
+            .map_err(|e| JournalError::Damaged { reason: format!("creates: {e}") })?;
+        Ok(Self {
             release: text("release"),
             version: text("version"),
             started: text("started"),
             reached: text("reached"),
-            creates: serde_json::from_str(&text("creates")).ok()?,
-            open: text("phase") == "open",
+            creates,
+            open,
         })
     }
 
-    pub(crate) fn to_config_map(&self) -> Value {
-        json!({
+    pub(crate) fn to_config_map(&self) -> Result<Value, JournalError> {
+        let creates = serde_json::to_string(&self.creates)
+            .map_err(|e| JournalError::NotWritable { reason: e.to_string() })?;
+        Ok(json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": JOURNAL_NAME, "namespace": SYSTEM_NAMESPACE},
             "data": {
-                "format": "1",
+                "format": FORMAT,
                 "release": self.release,
                 "version": self.version,
                 "started": self.started,
                 "reached": self.reached,
-                "creates": serde_json::to_string(&self.creates).unwrap_or_default(),
+                "creates": creates,
                 "phase": if self.open { "open" } else { "closed" },
             },
-        })
+        }))
     }
 
     pub(crate) fn reach(&mut self, stage: Stage) -> bool {
@@ -70,6 +97,7 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     #[test]
@@ -82,8 +110,24 @@ mod tests {
             creates: BTreeSet::from([ObjectKey::cluster("", "Namespace", "a")]),
             open: true,
         };
-        assert_eq!(Journal::read(&journal.to_config_map()), Some(journal.clone()));
+        let map = journal.to_config_map().unwrap();
+        assert_eq!(Journal::read(&map), Ok(journal.clone()));
         assert!(journal.reach(Stage::Verify) && !journal.reach(Stage::Verify));
-        assert_eq!(Journal::read(&json!({"data": {"format": "9"}})), None);
+    }
+
+    #[test]
+    fn damage_and_other_formats_are_refused() {
+        let data = |format: &str, creates: &str, phase: &str| json!({"data": {"format": format, "creates": creates, "phase": phase}});
+        assert!(Journal::read(&data("1", "[]", "closed")).is_ok());
+        for (map, format) in [
+            (data("9", "[]", "open"), true),
+            (json!({}), true),
+            (data("1", "", "open"), false),
+            (data("1", "[", "open"), false),
+            (data("1", "[]", ""), false),
+        ] {
+            let error = Journal::read(&map).unwrap_err();
+            assert_eq!(matches!(error, JournalError::Format { .. }), format, "{map}");
+        }
     }
 }

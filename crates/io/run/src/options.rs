@@ -13,7 +13,8 @@ pub struct Options {
     /// The release that was installed by other means, if that is known. It tells the platform's own fields from
     /// people's; without it, only fields that the new release has are taken over.
     pub installed: Option<Release>,
-    /// Field managers of the means by which the platform was installed before.
+    /// Field managers of the means by which the platform may have been installed before. Values of theirs that are as the
+    /// release wants them become the release's; those that differ follow its rules, as anybody's do.
     pub legacy_managers: BTreeSet<String>,
     /// How long to wait for what.
     pub waits: Waits,

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scantling_api::schema::Schema;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_cluster::{ClusterError, Resource};
-use scantling_plan::{NodeFacts, Origin, Previous, encode_string_data};
+use scantling_plan::{NodeFacts, Origin, Previous, encode_string_data, is_applied};
 use serde_json::Value;
 
+use crate::desired::types_of;
 use crate::event::{Stage, What};
 use crate::journal::{JOURNAL_NAME, Journal};
 use crate::report::Stop;
@@ -33,6 +33,7 @@ impl Session<'_> {
         self.nodes = self.list("", "Node", None).await?.iter().map(NodeFacts::read).collect();
         self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
         self.read_objects(kinds).await?;
+        self.claim_creates();
         self.read_schemas(kinds).await?;
         let platforms: BTreeSet<String> =
             self.nodes.iter().filter_map(|n| n.platform.as_ref().map(ToString::to_string)).collect();
@@ -74,12 +75,9 @@ impl Session<'_> {
             });
             self.previous = Previous { version: None, objects: objects.collect(), ..Previous::default() };
         }
-        let journal = maps.iter().find(|m| object::name(m) == JOURNAL_NAME).and_then(Journal::read);
+        let journal = maps.iter().find(|m| object::name(m) == JOURNAL_NAME).map(Journal::read).transpose();
+        let journal = journal.map_err(|e| Stop::Refuse(e.to_string()))?;
         if let Some(open) = journal.filter(|j| j.open) {
-            // What an unfinished run created is ours, whichever release it was for.
-            for key in &open.creates {
-                self.previous.inventory.entry(key.clone()).or_insert(Origin::Created);
-            }
             self.journal.creates.extend(open.creates.iter().cloned());
             if open.release == self.journal.release && open.version == self.journal.version {
                 self.report.continued = true;
@@ -89,11 +87,25 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// What an unfinished run created is ours, whichever release it was for. The journal says what that run set out to
+    /// create; only an object that we have applied says that it got so far, and that nobody else was first.
+    fn claim_creates(&mut self) {
+        let ours: BTreeSet<ObjectKey> = std::mem::take(&mut self.journal.creates)
+            .into_iter()
+            .filter(|key| self.live.get(key).is_some_and(is_applied))
+            .collect();
+        for key in &ours {
+            self.previous.inventory.entry(key.clone()).or_insert(Origin::Created);
+        }
+        self.journal.creates = ours;
+    }
+
     /// One list for each kind and namespace in which something is looked for.
     async fn read_objects(&mut self, kinds: &[(ObjectKey, GroupVersionKind)]) -> Result<(), Stop> {
         let mut wanted: BTreeMap<ObjectKey, Option<GroupVersionKind>> =
             kinds.iter().map(|(key, gvk)| (key.clone(), Some(gvk.clone()))).collect();
-        for key in self.previous.inventory.keys().chain(self.previous.objects.keys()) {
+        let known = self.previous.inventory.keys().chain(self.previous.objects.keys());
+        for key in known.chain(&self.journal.creates) {
             wanted.entry(key.clone()).or_insert(None);
         }
         let mut scopes: BTreeMap<(String, Option<String>), Resource> = BTreeMap::new();
@@ -131,10 +143,8 @@ impl Session<'_> {
         for gvk in custom {
             let Some(resource) = self.served.by_gvk(gvk) else { continue };
             let name = format!("{}.{}", resource.plural, gvk.group);
-            if let Some(definition) = self.env.cluster.get(definitions, None, &name).await?
-                && let Ok(schema) = Schema::from_crd(&definition)
-            {
-                schemas.push(schema);
+            if let Some(definition) = self.env.cluster.get(definitions, None, &name).await? {
+                schemas.push(types_of(&definition)?);
             }
         }
         for schema in schemas {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::environment::Environment;
 use crate::event::{RunEvent, Stage, What};
-use crate::journal::Journal;
+use crate::journal::{JOURNAL_NAME, Journal};
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
@@ -151,7 +151,11 @@ impl<'a> Session<'a> {
                 self.send(Write::Apply { object: system_namespace(), force: true }).await?;
             }
         }
-        let map = self.journal.to_config_map();
+        let map = self.journal.to_config_map().map_err(|e| ClusterError::Invalid {
+            what: format!("apply ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL_NAME}"),
+            message: e.to_string(),
+            fields: Vec::new(),
+        })?;
         self.send(Write::Apply { object: map, force: true }).await?;
         self.journal_written = Some(self.journal.clone());
         Ok(())

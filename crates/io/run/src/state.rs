@@ -104,6 +104,14 @@ pub enum StateError {
         /// The format found.
         found: String,
     },
+    /// It cannot be put into bytes.
+    #[error(
+        "the state cannot be written: {reason}; what is stored in {SYSTEM_NAMESPACE}/{STATE_NAME} stays as it was"
+    )]
+    NotWritable {
+        /// What is wrong.
+        reason: String,
+    },
     /// A part is missing or damaged.
     #[error(
         "the state in ConfigMap {SYSTEM_NAMESPACE}/{name} cannot be read: {reason}; restore the ConfigMap, or delete {STATE_NAME} to have the objects adopted anew"
@@ -129,11 +137,15 @@ impl State {
     }
 
     /// The `ConfigMaps` that hold it: parts first, head last.
-    pub fn to_config_maps(&self) -> Vec<Value> {
-        let text = serde_json::to_vec(self).unwrap_or_default();
+    ///
+    /// # Errors
+    /// [`StateError::NotWritable`] if it cannot be put into bytes: then nothing must be stored.
+    pub fn to_config_maps(&self) -> Result<Vec<Value>, StateError> {
+        let not_writable = |reason: String| StateError::NotWritable { reason };
+        let text = serde_json::to_vec(self).map_err(|e| not_writable(e.to_string()))?;
         let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        // Writing to memory does not fail.
-        let packed = encoder.write_all(&text).and_then(|()| encoder.finish()).unwrap_or_default();
+        encoder.write_all(&text).map_err(|e| not_writable(e.to_string()))?;
+        let packed = encoder.finish().map_err(|e| not_writable(e.to_string()))?;
         let digest = Digest::of(&packed);
         let short = digest.hex().get(..10).unwrap_or_default();
         let mut maps = Vec::new();
@@ -158,7 +170,7 @@ impl State {
                 "digest": digest.to_string(),
             },
         }));
-        maps
+        Ok(maps)
     }
 
     /// Reads it from the `ConfigMaps` of the system namespace. None if there is no head.
@@ -214,16 +226,16 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_read_again_and_the_same_state_gives_the_same_bytes() {
-        let maps = state().to_config_maps();
+        let maps = state().to_config_maps().unwrap();
         assert_eq!(State::from_config_maps(&maps).unwrap().unwrap(), state());
-        assert_eq!(maps, state().to_config_maps());
+        assert_eq!(maps, state().to_config_maps().unwrap());
         assert_eq!(State::from_config_maps(&[]).unwrap(), None);
         assert_eq!(state().previous().objects.len(), 1);
     }
 
     #[test]
     fn damage_and_other_formats_are_refused() {
-        let whole = state().to_config_maps();
+        let whole = state().to_config_maps().unwrap();
         let headless_part = &whole[1..];
         assert!(matches!(State::from_config_maps(headless_part), Err(StateError::Damaged { .. })));
         let mut flipped = whole.clone();

@@ -38,7 +38,7 @@ impl State {
 
 impl Session<'_> {
     pub(crate) async fn write_state(&mut self, state: &State) -> Result<(), Stop> {
-        let maps = state.to_config_maps();
+        let maps = state.to_config_maps().map_err(|e| Stop::Halt(e.to_string()))?;
         let names: BTreeSet<String> = maps.iter().map(|m| object::name(m).to_owned()).collect();
         for map in maps {
             self.write(Write::Apply { object: map, force: true }).await?;

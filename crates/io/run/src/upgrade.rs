@@ -131,24 +131,27 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// A release follows only the releases that it names.
+    /// A release follows only the releases that it names, whoever installed those.
     fn check_succession(&mut self) -> Result<(), Stop> {
-        let Some(state) = &self.state else { return Ok(()) };
-        if state.release != self.release.name {
-            let why =
-                format!("the cluster has the release {}, which this one does not follow", state.release);
+        let (release, version) = match (&self.state, &self.options.installed) {
+            (Some(state), _) => (state.release.clone(), state.version.clone()),
+            (None, Some(old)) => {
+                (old.name.clone(), old.version.as_ref().map(ToString::to_string).unwrap_or_default())
+            }
+            (None, None) => return Ok(()),
+        };
+        if release != self.release.name {
+            let why = format!("the cluster has the release {release}, which this one does not follow");
             return Err(self.refuse(why));
         }
-        let same = state.version == self.report.version;
-        let named = self.release.follows.iter().any(|v| v.as_str() == state.version);
+        let same = version == self.report.version;
+        let named = self.release.follows.iter().any(|v| v.as_str() == version);
         if same || named {
             return Ok(());
         }
         let may: Vec<&str> = self.release.follows.iter().map(scantling_release::Version::as_str).collect();
         let why = format!(
-            "the cluster has {} {}, and {} follows only {}",
-            state.release,
-            state.version,
+            "the cluster has {release} {version}, and {} follows only {}",
             self.report.version,
             if may.is_empty() { "nothing".to_owned() } else { may.join(", ") },
         );

@@ -346,3 +346,99 @@ async fn the_same_seed_gives_the_same_events() {
     };
     assert_eq!(run().await, run().await);
 }
+
+/// Creates a `ConfigMap` as a person does, before Scantling has ever been there.
+fn created_by_hand(sandbox: &Sandbox, name: &str, data: &Value) {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}});
+    sandbox.act(
+        Method::POST,
+        "/api/v1/namespaces?fieldManager=kubectl-create",
+        "application/json",
+        &namespace,
+    );
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data});
+    let path = "/api/v1/namespaces/platform/configmaps?fieldManager=kubectl-create";
+    let (status, answer) = sandbox.act(Method::POST, path, "application/json", &map);
+    assert_eq!(status, 201, "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_a_person_created_is_not_overwritten_by_adoption() {
+    let sandbox = sandbox();
+    created_by_hand(&sandbox, "runtimes", &json!({"default-config": "old", "team": "ours"}));
+    sandbox.take_writes();
+    // Neither without knowing what was installed, nor when that did not have this value.
+    for installed in [None, Some(one())] {
+        let options = Options { installed, ..Options::default() };
+        let (ended, _) = sandbox.upgrade(&two(), &options, 1).await.unwrap();
+        let Err(RunError::Refused { why, report }) = ended else { panic!("{ended:?}") };
+        assert!(why.contains("ConfigMap platform/runtimes") && why.contains("kubectl-create"), "{why}");
+        assert_eq!(report.findings[0].place.field.as_deref(), Some(".data.default-config"));
+        assert!(sandbox.take_writes().is_empty());
+    }
+    sandbox.act(
+        Method::PATCH,
+        "/api/v1/namespaces/platform/configmaps/runtimes?fieldManager=kubectl-edit",
+        "application/merge-patch+json",
+        &json!({"data": {"default-config": "two"}}),
+    );
+    let report = done(&sandbox, &two()).await;
+    assert_eq!(outcomes(&report)["ConfigMap platform/runtimes"], Outcome::Adopted);
+    let data = sandbox.object(&key("ConfigMap", "runtimes")).unwrap()["data"].clone();
+    assert_eq!(data, json!({"default-config": "two", "team": "ours"}));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_person_creates_where_a_killed_run_would_have_is_never_pruned() {
+    let path = "/api/v1/namespaces/platform/configmaps/only-in-one";
+    let whole = sandbox();
+    done(&whole, &one()).await;
+    let write = whole.take_writes().iter().position(|w| w.ends_with(path)).unwrap() + 1;
+    let (ours, theirs) = (Cut::After(write), Cut::Before(write));
+    for (cut, expected) in [(theirs, Outcome::KeptByUser), (ours, Outcome::Pruned)] {
+        let sandbox = sandbox();
+        sandbox.cut(Some(cut));
+        assert!(sandbox.upgrade(&one(), &Options::default(), 1).await.is_none());
+        sandbox.cut(None);
+        if cut == theirs {
+            created_by_hand(&sandbox, "only-in-one", &json!({"a": "b"}));
+        }
+        done(&sandbox, &one()).await;
+        let report = done(&sandbox, &two()).await;
+        assert_eq!(outcomes(&report)["ConfigMap platform/only-in-one"], expected);
+        let there = sandbox.object(&key("ConfigMap", "only-in-one")).is_some();
+        assert_eq!(there, expected == Outcome::KeptByUser);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stored_and_cannot_be_read_is_refused() {
+    let journal = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps/scantling-journal");
+    for (field, value) in [("format", "2"), ("creates", "[{")] {
+        let sandbox = sandbox();
+        done(&sandbox, &one()).await;
+        let patch = json!({"data": {field: value}});
+        sandbox.act(Method::PATCH, &journal, "application/merge-patch+json", &patch);
+        sandbox.take_writes();
+        let (ended, _) = sandbox.upgrade(&two(), &Options::default(), 1).await.unwrap();
+        let Err(RunError::Refused { why, .. }) = ended else { panic!("{ended:?}") };
+        assert!(why.contains("scantling-journal"), "{why}");
+        assert!(sandbox.take_writes().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_that_was_installed_by_other_means_must_be_followed_too() {
+    let stranger = release(&[
+        ("release.yaml", &release_file("0.9.0", "")),
+        ("manifests/0-namespace.yaml", NAMESPACE),
+        ("manifests/secrets.yaml", SECRETS),
+        ("manifests/config.yaml", &config("one")),
+    ]);
+    let sandbox = sandbox();
+    let options = Options { installed: Some(stranger), ..Options::default() };
+    let (ended, _) = sandbox.upgrade(&two(), &options, 1).await.unwrap();
+    let Err(RunError::Refused { why, .. }) = ended else { panic!("{ended:?}") };
+    assert_eq!(why, "the cluster has platform 0.9.0, and 2.0.0 follows only 1.0.0");
+    assert!(sandbox.take_writes().is_empty());
+}

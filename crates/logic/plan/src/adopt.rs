@@ -60,13 +60,13 @@ pub(crate) struct Adoption {
 /// Which fields become ours, and how `managedFields` says so. None if the object has no field owners at all.
 ///
 /// A field is the platform's own if the previous release had it with the value that it still has, whoever wrote it; or,
-/// if a legacy manager owns it, if the new release has it (and the previous did not, or is not known). What a rule of the
-/// release keeps (`kept`) is not handed over: applying without a field that is ours would remove it.
+/// if a legacy manager owns it, if it has the value that the new release wants (and the previous did not have it, or is
+/// not known). What a rule of the release keeps (`kept`) is not handed over: applying without a field that is ours would
+/// remove it.
 pub(crate) fn adopt(
     live: &Value,
     desired: &Value,
     base: Option<&Value>,
-    desired_fields: &FieldSet,
     base_fields: &FieldSet,
     legacy_managers: &BTreeSet<String>,
     kept: &dyn Fn(&Path) -> bool,
@@ -75,6 +75,10 @@ pub(crate) fn adopt(
     let api_version = desired.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let untouched = |path: &Path| match (base.and_then(|b| path.select(b)), path.select(live)) {
         (Some(base), Some(live)) => base.is_null() || settled(live, base, None),
+        _ => false,
+    };
+    let wanted = |path: &Path| match (path.select(desired), path.select(live)) {
+        (Some(desired), Some(live)) => settled(live, desired, None),
         _ => false,
     };
     // What controllers complete is theirs: they write it again.
@@ -98,7 +102,9 @@ pub(crate) fn adopt(
             remaining.push(entry.clone());
             continue;
         }
-        let handed = handed_over(&owner, desired_fields, base_fields, &untouched, legacy_managers, kept);
+        let handed = handed_over(&owner, base_fields, &untouched, &|p| {
+            legacy_managers.contains(&owner.manager) && wanted(p) && !kept(p)
+        });
         if handed.is_empty() {
             remaining.push(entry.clone());
             continue;
@@ -131,25 +137,17 @@ pub(crate) fn adopt(
 
 fn handed_over(
     owner: &Owner,
-    desired_fields: &FieldSet,
     base_fields: &FieldSet,
     untouched: &dyn Fn(&Path) -> bool,
-    legacy_managers: &BTreeSet<String>,
-    kept: &dyn Fn(&Path) -> bool,
+    already_wanted: &dyn Fn(&Path) -> bool,
 ) -> FieldSet {
-    let legacy = legacy_managers.contains(&owner.manager);
     let mut handed = FieldSet::new();
     let mut leaves: BTreeMap<Path, bool> = BTreeMap::new();
     for path in owner.fields.leaves().paths() {
         let in_base = base_fields.touches(&path);
         // The note of client-side apply goes with the adoption: it would soon tell old values.
         let note = path == Path::fields(["metadata", "annotations", LAST_APPLIED]);
-        let platforms = note
-            || if in_base {
-                untouched(&path)
-            } else {
-                legacy && desired_fields.touches(&path) && !kept(&path)
-            };
+        let platforms = note || if in_base { untouched(&path) } else { already_wanted(&path) };
         leaves.insert(path, platforms);
     }
     for path in owner.fields.paths() {

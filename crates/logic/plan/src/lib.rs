@@ -26,7 +26,7 @@ pub use generated::{
     Disagreement, GeneratedValues, Origin as ValueOrigin, encode_string_data, without_values,
 };
 pub use node::NodeFacts;
-pub use object::{Frame, MANAGER, Sides, decide};
+pub use object::{Frame, MANAGER, Sides, decide, is_applied};
 pub use pin::{Adjusted, Pins, pin};
 pub use plan::{
     Counts, Desired, Inventory, Origin, Plan, PlanError, PlannedImage, PlannedNode, Previous, holds, pulls,

@@ -28,7 +28,8 @@ pub struct Frame<'a> {
     pub schema: &'a Schema,
     /// The release's rules.
     pub rules: &'a Ownership,
-    /// Field managers whose fields are the platform's own when the platform was installed by other means.
+    /// Field managers of the means by which the platform may have been installed. What they wrote is taken over when it
+    /// is what the release wants; a value that differs is theirs all the same, for people use the same tools.
     pub legacy_managers: &'a BTreeSet<String>,
 }
 
@@ -118,6 +119,11 @@ pub(crate) fn is_ours(owner: &Owner) -> bool {
     owner.manager == MANAGER && owner.operation == Operation::Apply && owner.subresource.is_none()
 }
 
+/// Whether we have applied an object: its `managedFields` say so.
+pub fn is_applied(object: &Value) -> bool {
+    field_owners(object).iter().any(is_ours)
+}
+
 fn owned(owners: &[Owner], which: impl Fn(&Owner) -> bool) -> FieldSet {
     owners.iter().filter(|o| which(o)).fold(FieldSet::new(), |all, o| all.union(&o.fields))
 }
@@ -163,15 +169,7 @@ impl<'a> Decision<'a> {
             None
         } else {
             let kept = |path: &Path| frame.rule(key, path) == Rule::Keep;
-            adopt(
-                live,
-                sides.desired,
-                base.as_ref(),
-                &desired_fields,
-                &base_fields,
-                frame.legacy_managers,
-                &kept,
-            )
+            adopt(live, sides.desired, base.as_ref(), &base_fields, frame.legacy_managers, &kept)
         };
         let mut live = live.clone();
         if let Some(adoption) = &adoption
@@ -204,6 +202,8 @@ impl<'a> Decision<'a> {
         let mut taken = Vec::new();
         let mut kept = Vec::new();
         let mut conflicts = Vec::new();
+        // Whether every field that stops is one that somebody has taken away.
+        let mut gone = true;
         let mut left: BTreeSet<String> = BTreeSet::new();
         for path in &leaves {
             let Some(wanted) = path.select(self.sides.desired) else { continue };
@@ -232,7 +232,10 @@ impl<'a> Decision<'a> {
                     left.insert(format!("{path:#}"));
                     remove(&mut body, path);
                 }
-                Rule::Stop => conflicts.push(self.foreign(path, Some(rule))),
+                Rule::Stop => {
+                    gone &= found.is_none();
+                    conflicts.push(self.foreign(path, Some(rule)));
+                }
             }
         }
 
@@ -250,7 +253,7 @@ impl<'a> Decision<'a> {
         let owns_all = applied_fields(self.frame, self.key, &body)?.difference(&ours).leaves().paths();
         let unowned = owns_all.iter().any(|path| !is_identity(path) && !self.is_a_controllers(path));
         let (outcome, cause) = if !conflicts.is_empty() {
-            (Outcome::Conflict, conflict_cause(&conflicts))
+            (Outcome::Conflict, conflict_cause(&conflicts, gone))
         } else if self.adoption.is_some() || (!self.sides.ours && ours.is_empty()) {
             (Outcome::Adopted, adopted_cause(&changes, self.adoption.as_ref()))
         } else if !changes.is_empty() {
@@ -281,7 +284,7 @@ impl<'a> Decision<'a> {
 
     /// Whether the release may change a field without asking: nobody else has touched it since it was last applied.
     fn may_move(&self, path: &Path, base: Option<&Value>, found: Option<&Value>, ours: &FieldSet) -> bool {
-        let mut others = self.owners.iter().filter(|o| !is_ours(o) && o.fields.touches(path)).peekable();
+        let others = || self.owners.iter().any(|o| !is_ours(o) && o.fields.touches(path));
         match (base, found) {
             // It is as it was last applied.
             (Some(base), Some(found)) if settled(found, base, None) => true,
@@ -289,15 +292,10 @@ impl<'a> Decision<'a> {
             (Some(_), None) => ours.contains(path),
             // It is new in the release, and nobody has it.
             (None, None) => true,
-            // It has a value that we did not apply: a server's default if nobody owns it, the platform's own
-            // earlier writer if nothing is known about what that one applied, else somebody's change.
-            (base, Some(_)) => {
-                others.peek().is_none()
-                    || (base.is_none()
-                        && self.adoption.is_some()
-                        && self.frame.rule(self.key, path) != Rule::Keep
-                        && others.all(|o| self.frame.legacy_managers.contains(&o.manager)))
-            }
+            // It has a value that we did not apply: a server's default if nobody owns it, else somebody's. Who wrote
+            // it proves nothing: the tools that install platforms are those that people use. An object that is not
+            // ours and says nothing about its owners may be all somebody's.
+            (_, Some(_)) => !others() && (self.sides.ours || !self.owners.is_empty()),
         }
     }
 
@@ -332,9 +330,11 @@ fn names(fields: &[ForeignField]) -> String {
     fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-fn conflict_cause(conflicts: &[ForeignField]) -> String {
+fn conflict_cause(conflicts: &[ForeignField], gone: bool) -> String {
     let owners: BTreeSet<&str> = conflicts.iter().flat_map(|c| c.owners.iter().map(String::as_str)).collect();
-    if owners.is_empty() {
+    if owners.is_empty() && !gone {
+        format!("{} was changed, and nobody is named as its owner", names(conflicts))
+    } else if owners.is_empty() {
         format!("{} has been removed since it was last applied", names(conflicts))
     } else {
         let owners: Vec<&str> = owners.into_iter().collect();

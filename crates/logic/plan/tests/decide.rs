@@ -212,20 +212,55 @@ fn the_previous_releases_values_are_the_vendors_whoever_wrote_them() {
 }
 
 #[test]
-fn without_a_base_unknown_fields_stay_and_unknown_writers_stop() {
-    let live = written(None, &config(json!({"a": "1", "other": "x"})), "oc");
+fn without_proof_that_a_value_is_the_platforms_own_the_rule_decides() {
     let desired = config(json!({"a": "2"}));
-    let by_legacy =
-        step(&Case { desired: &desired, base: None, live: Some(&live), ours: false, rules: "[]" });
-    assert_eq!(by_legacy.outcome, Outcome::Adopted);
-    assert_eq!(kept(&by_legacy), [(".data.other".to_owned(), vec!["oc".to_owned()])]);
-    assert_eq!(carried_out(&by_legacy, &live)["data"], json!({"a": "2", "other": "x"}));
+    let rule = |rule: &str| format!("[{{kind: ConfigMap, name: c, field: .data.a, rule: {rule}}}]");
+    let old = config(json!({"a": "1"}));
+    let other_base = config(json!({"a": "0"}));
+    // Every one of these tools is used by people, those that also install platforms included.
+    for manager in
+        ["oc", "kubectl", "kubectl-create", "kubectl-edit", "kubectl-client-side-apply", "somebody"]
+    {
+        let live = written(None, &config(json!({"a": "1", "other": "x"})), manager);
+        let run = |base, rules: &str| {
+            step(&Case { desired: &desired, base, live: Some(&live), ours: false, rules })
+        };
+        let owners = vec![manager.to_owned()];
+        for base in [None, Some(&other_base)] {
+            let stopped = run(base, "[]");
+            assert_eq!(stopped.outcome, Outcome::Conflict, "{manager}");
+            assert_eq!(stopped.cause, format!(".data.a was changed by {manager}"));
+            assert_eq!(stopped.conflicts[0].owners, owners);
 
-    let live = written(None, &config(json!({"a": "1"})), "somebody");
-    let by_unknown =
-        step(&Case { desired: &desired, base: None, live: Some(&live), ours: false, rules: "[]" });
-    assert_eq!(by_unknown.outcome, Outcome::Conflict);
-    assert_eq!(by_unknown.cause, ".data.a was changed by somebody");
+            let taken = run(base, &rule("take"));
+            assert_eq!(taken.outcome, Outcome::Adopted, "{manager}");
+            assert_eq!((&*taken.taken[0].field, &taken.taken[0].owners), (".data.a", &owners));
+            assert_eq!(carried_out(&taken, &live)["data"], json!({"a": "2", "other": "x"}));
+
+            let left = run(base, &rule("keep"));
+            assert_eq!(left.outcome, Outcome::Adopted, "{manager}");
+            assert_eq!(
+                kept(&left),
+                [(".data.a".to_owned(), owners.clone()), (".data.other".to_owned(), owners.clone())]
+            );
+            assert_eq!(carried_out(&left, &live)["data"], json!({"a": "1", "other": "x"}));
+        }
+        let proven = run(Some(&old), "[]");
+        assert_eq!((proven.outcome, proven.taken.len()), (Outcome::Adopted, 0), "{manager}");
+        assert_eq!(carried_out(&proven, &live)["data"], json!({"a": "2", "other": "x"}));
+
+        let equal = written(None, &desired, manager);
+        let equal =
+            step(&Case { desired: &desired, base: None, live: Some(&equal), ours: false, rules: "[]" });
+        assert_eq!((equal.outcome, equal.taken.len()), (Outcome::Adopted, 0), "{manager}");
+    }
+    // Somebody has emptied the list of owners: that makes nobody's value the platform's.
+    let mut nameless = written(None, &config(json!({"a": "1"})), "oc");
+    nameless["metadata"].as_object_mut().unwrap().remove("managedFields");
+    let nameless =
+        step(&Case { desired: &desired, base: None, live: Some(&nameless), ours: false, rules: "[]" });
+    assert_eq!(nameless.outcome, Outcome::Conflict);
+    assert_eq!(nameless.cause, ".data.a was changed, and nobody is named as its owner");
 }
 
 #[test]

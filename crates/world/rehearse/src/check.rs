@@ -46,6 +46,8 @@ pub(crate) struct Evidence<'a> {
     pub comparison: Option<&'a Comparison>,
     /// How each object ended, as the one who upgraded says; empty for a script that says nothing of the kind.
     pub told: &'a BTreeMap<ObjectKey, Outcome>,
+    /// Claims of the release that its images do not hold, a line each.
+    pub false_claims: &'a [String],
     /// Why a fresh install of the same release did not come to its end, if it did not.
     pub fresh_failure: Option<&'a str>,
     /// A fresh install of the same release, for what a node would start there.
@@ -259,12 +261,11 @@ fn truthful(evidence: &Evidence<'_>) -> Checked {
             }
         }
     }
-    Checked::new(
-        Promise::Truthful,
-        format!("{count} claims compared with the bytes of what runs"),
-        broken,
-        Vec::new(),
-    )
+    if count == 0 && evidence.false_claims.is_empty() {
+        return Checked::unchecked(Promise::Truthful, "nobody was shown a version".to_owned());
+    }
+    let summary = format!("{count} claims compared with the bytes of what runs");
+    Checked::new(Promise::Truthful, summary, broken, evidence.false_claims.to_vec())
 }
 
 fn nothing_lost(evidence: &Evidence<'_>) -> Checked {

@@ -1,6 +1,6 @@
 //! The example's images, made when the rehearsal starts; and what is inside an image that a registry holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use scantling_contents::{BuiltImage, Contents, ContentsReader, Limits};
@@ -44,7 +44,16 @@ impl BuiltImages {
                     .collect::<Result<_, _>>()?;
                 Ok(Named { id: source.id.clone(), push, built: pushed(built) })
             })
-            .collect::<Result<_, String>>()?;
+            .collect::<Result<Vec<Named>, String>>()?;
+        let (mut ids, mut names) = (BTreeSet::new(), BTreeSet::new());
+        for image in &images {
+            if let Some(id) = image.id.as_ref().filter(|id| !ids.insert((*id).clone())) {
+                return Err(format!("two images have the id {id:?}"));
+            }
+            if let Some(name) = image.push.iter().find(|name| !names.insert(name.canonical())) {
+                return Err(format!("two images are pushed as {}", name.written()));
+            }
+        }
         Ok(Self { images })
     }
 
@@ -136,32 +145,30 @@ pub(crate) fn read(registry: &RegistryServer, host: &str, repository: &str, dige
     let (_, bytes) = registry.manifest(host, repository, digest)?;
     let root: Value = serde_json::from_slice(bytes).ok()?;
     let mut held = Held::default();
-    let manifests: Vec<(Digest, Value)> = match root.get("manifests").and_then(Value::as_array) {
-        Some(list) => {
-            held.identity.index.insert(digest.clone());
-            let mut found = Vec::new();
-            for entry in list {
-                let Some(child) = digest_of(entry) else {
-                    held.missing.push("an entry of its index that has no digest".to_owned());
-                    continue;
-                };
-                held.platforms.extend(entry.get("platform").and_then(platform_of));
-                match registry.manifest(host, repository, &child) {
-                    Some((_, bytes)) => {
-                        found.push((child, serde_json::from_slice(bytes).unwrap_or_default()));
-                    }
-                    None => held.missing.push(format!("manifest {child}")),
+    let manifests: Vec<(Digest, Value)> = if let Some(list) = root.get("manifests").and_then(Value::as_array)
+    {
+        held.identity.index.insert(digest.clone());
+        let mut found = Vec::new();
+        for entry in list {
+            let Some(child) = digest_of(entry) else {
+                held.missing.push("an entry of its index that has no digest".to_owned());
+                continue;
+            };
+            held.platforms.extend(entry.get("platform").and_then(platform_of));
+            match registry.manifest(host, repository, &child) {
+                Some((_, bytes)) => {
+                    found.push((child, serde_json::from_slice(bytes).unwrap_or_default()));
                 }
+                None => held.missing.push(format!("manifest {child}")),
             }
-            found
         }
-        None => {
-            let config = root.get("config").and_then(digest_of);
-            let config = config.and_then(|config| registry.blob(host, repository, &config));
-            let config: Option<Value> = config.and_then(|bytes| serde_json::from_slice(bytes).ok());
-            held.platforms.extend(config.as_ref().and_then(platform_of));
-            vec![(digest.clone(), root)]
-        }
+        found
+    } else {
+        let config = root.get("config").and_then(digest_of);
+        let config = config.and_then(|config| registry.blob(host, repository, &config));
+        let config: Option<Value> = config.and_then(|bytes| serde_json::from_slice(bytes).ok());
+        held.platforms.extend(config.as_ref().and_then(platform_of));
+        vec![(digest.clone(), root)]
     };
     for (number, (child, manifest)) in manifests.iter().enumerate() {
         held.identity.manifests.insert(child.clone());

@@ -54,7 +54,7 @@ pub fn cluster_of(scenario: &Scenario, seed: u64, history: bool) -> Result<World
         let mut stage = Stage::new(scenario, &options, &images, Recorder::new(Arc::new(|_| ())))?;
         let sandbox = stage.sandbox.clone();
         if history {
-            sandbox.pace(past(&mut stage)).await?;
+            Box::pin(sandbox.pace(past(&mut stage))).await?;
         }
         drop(stage);
         sandbox
@@ -127,6 +127,7 @@ async fn play(
             models: &models,
             comparison: comparison.as_ref(),
             told: &told,
+            false_claims: &false_claims(&played),
             fresh: fresh.as_ref().map(|fresh| &fresh.objects),
             fresh_failure: fresh.as_ref().and_then(|fresh| fresh.failure.as_deref()),
             platforms: &scenario.cluster.nodes.iter().map(|node| node.platform.clone()).collect(),
@@ -475,6 +476,23 @@ fn told(played: &Played) -> BTreeMap<ObjectKey, Outcome> {
 fn kept(played: &Played) -> BTreeSet<(ObjectKey, String)> {
     let outcomes = last_report(played).into_iter().flat_map(|report| &report.outcomes);
     outcomes.flat_map(|it| it.kept.iter().map(|field| (it.key.clone(), field.field.clone()))).collect()
+}
+
+/// Claims of the release that the images do not hold.
+fn false_claims(played: &Played) -> Vec<String> {
+    let entries = last_report(played).into_iter().flat_map(|report| &report.catalogue);
+    entries
+        .flat_map(|entry| entry.claims.iter().filter(|claim| !claim.holds).map(move |claim| (entry, claim)))
+        .map(|(entry, claim)| {
+            format!(
+                "the release says {} {} of {}, the image holds {}",
+                claim.name,
+                claim.claimed,
+                entry.tag,
+                claim.found.as_deref().unwrap_or("none")
+            )
+        })
+        .collect()
 }
 
 fn last_report(played: &Played) -> Option<&RunReport> {

@@ -123,6 +123,7 @@ impl<'a> Stage<'a> {
             recorder: self.recorder.clone(),
             actor,
             random: fastrand::Rng::with_seed(self.options.seed ^ self.scripts.rotate_left(32)),
+            nodes: self.scenario.cluster.nodes.iter().map(|node| node.name.clone()).collect(),
             created: Vec::new(),
         };
         let result = script.run(steps, &mut variables).await;
@@ -479,9 +480,15 @@ impl<'a> Stage<'a> {
 fn mirrors(scenario: &Scenario) -> Result<Mirrors, RehearseError> {
     let mut mirrors = Mirrors::default();
     for object in &scenario.cluster.mirrors {
-        mirrors
+        let known = mirrors
             .add_object(object)
             .map_err(|error| RehearseError::Example(format!("cluster.mirrors: {error}")))?;
+        if !known {
+            return Err(RehearseError::Example(format!(
+                "cluster.mirrors: a {} says nothing about mirrors",
+                object::text(object, "/kind")
+            )));
+        }
     }
     Ok(mirrors)
 }
@@ -532,5 +539,6 @@ fn bytes(quantity: &str) -> Option<u64> {
         "Ti" => 40,
         _ => return None,
     };
-    digits.parse::<u64>().ok()?.checked_shl(shift).filter(|bytes| *bytes > 0)
+    let bytes = digits.parse::<u64>().ok()?.checked_mul(1 << shift)?;
+    (bytes > 0).then_some(bytes)
 }

@@ -1,6 +1,6 @@
 //! Carries out the vendor's way: the steps of a scenario, call by call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -36,6 +36,8 @@ pub(crate) struct Script<'a> {
     pub actor: Actor,
     /// Random texts come from here.
     pub random: fastrand::Rng,
+    /// The cluster's nodes.
+    pub nodes: BTreeSet<String>,
     /// What was created so far.
     pub created: Vec<ObjectKey>,
 }
@@ -147,6 +149,11 @@ impl Script<'_> {
             Step::RemoveCachedImages { nodes, repository } => {
                 let repository = self.text(repository, variables)?;
                 for node in nodes {
+                    if !self.nodes.contains(node) {
+                        return Err(ScriptError::Meaning(format!(
+                            "removeCachedImages: there is no node {node}"
+                        )));
+                    }
                     let removed = self.sandbox.with(|world| remove_cached(world, node, &repository));
                     self.say(format!("{node}: {removed} cached images removed"));
                 }

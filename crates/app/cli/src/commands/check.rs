@@ -42,7 +42,7 @@ impl Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
-    let folder = Folder::read(&arguments.release)?;
+    let folder = Folder::read(&arguments.release)?.whole()?;
     let previous = arguments.from.as_deref().map(Folder::read).transpose()?;
     let mut texts = Texts::new();
     folder.texts(&mut texts);

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
-    let folder = Folder::read(&arguments.release)?;
+    let folder = Folder::read(&arguments.release)?.whole()?;
     let mut texts = Texts::new();
     folder.texts(&mut texts);
     let screen = terminal::screen();

@@ -9,7 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use scantling_files::{Limits, read_file, read_tree, write_file};
 use scantling_finding::Finding;
-use scantling_rehearse::scenario::{Scenario, ScenarioError};
+use scantling_rehearse::scenario::{SCENARIO_FILE, Scenario, ScenarioError};
 use scantling_rehearse::{Options, Progress, RehearseError, Way, rehearse};
 use scantling_report::findings::Texts;
 
@@ -44,6 +44,16 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let scenario = read(&arguments.example)?;
+    if let Some(path) = &arguments.trace {
+        if path.starts_with(&arguments.example) {
+            return Err(Failure::usage(format!(
+                "{path}: a trace inside the example would become a part of it"
+            ))
+            .with_hint("name a file elsewhere"));
+        }
+        // Found out now and not when the report is there.
+        write_file(path, b"")?;
+    }
     let options = Options {
         way: if arguments.as_shipped { Way::AsShipped } else { Way::Scantling },
         fresh: arguments.fresh,
@@ -72,7 +82,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
 
 /// Reads an example.
 pub(crate) fn read(path: &Utf8Path) -> Result<Scenario, Failure> {
+    let path = match path.file_name() {
+        // Whoever names the file means the example.
+        Some(SCENARIO_FILE) => {
+            path.parent().filter(|parent| !parent.as_str().is_empty()).unwrap_or(Utf8Path::new("."))
+        }
+        _ => path,
+    };
     let reading = read_tree(path, &Limits::default())?;
+    crate::input::whole(&reading)?;
     Scenario::read(&reading.tree).map_err(|error| failure(Box::new(error).into(), path))
 }
 

@@ -3,16 +3,17 @@
 //! A scenario is data. It says what the cluster is, who does what in which order, and how the vendor's own way goes as a
 //! list of API calls. It says nothing about what comes out of it: that is read from the sandbox.
 
+mod error;
 mod images;
 mod steps;
 
 use std::collections::BTreeMap;
 
 use scantling_image::Platform;
-use scantling_release::{Release, Unreadable};
-use scantling_yaml::{DecodeError, YamlError};
+use scantling_release::Release;
 use serde::Deserialize;
 
+pub use error::ScenarioError;
 pub use images::{BuildDescription, ImageSource, Images, Source};
 pub use steps::{Awaited, Condition, Read, Selection, Step, StepError, Wait, Which, Write};
 
@@ -23,6 +24,12 @@ pub type Tree = BTreeMap<String, Vec<u8>>;
 
 /// The file that makes a folder an example.
 pub const SCENARIO_FILE: &str = "rehearsal.yaml";
+
+/// Nodes of a rehearsal; each is simulated second by second.
+const NODES_MAX: usize = 200;
+
+/// Entries of a story; each waits for the cluster.
+const STORY_MAX: usize = 500;
 
 /// A story entry may wait this long at most, so that a mistyped unit can't make a rehearsal of years.
 const WAIT_MAX: jiff::SignedDuration = jiff::SignedDuration::from_hours(24 * 90);
@@ -240,58 +247,6 @@ pub enum Before {
     Deploy,
 }
 
-/// Why a folder is not an example that can be rehearsed.
-#[derive(Debug, thiserror::Error)]
-pub enum ScenarioError {
-    /// There is no `rehearsal.yaml`.
-    #[error("{SCENARIO_FILE} is not in this folder: it is not an example")]
-    NotAnExample,
-    /// A file that another names is not there.
-    #[error("{from}: {path} is not in the example")]
-    MissingFile {
-        /// The file that names it.
-        from: String,
-        /// What is missing, relative to the example's folder.
-        path: String,
-    },
-    /// A file is not YAML.
-    #[error("{file}:{}:{}: {}", source.line, source.column, source.message)]
-    Yaml {
-        /// The file, relative to the example's folder.
-        file: String,
-        /// Where and why.
-        source: Box<YamlError>,
-    },
-    /// A file does not have the form it should.
-    #[error("{file}:{line}:{column}: {source}")]
-    Form {
-        /// The file, relative to the example's folder.
-        file: String,
-        /// 1-based.
-        line: u32,
-        /// 1-based, in characters.
-        column: u32,
-        /// What is wrong.
-        source: Box<DecodeError>,
-    },
-    /// A file has the right form but says something impossible.
-    #[error("{file}: {what}")]
-    Meaning {
-        /// The file, relative to the example's folder.
-        file: String,
-        /// What is wrong and how to mend it.
-        what: String,
-    },
-    /// A release can't be read.
-    #[error("{folder}: {source}")]
-    Release {
-        /// Its folder, relative to the example's.
-        folder: String,
-        /// Why.
-        source: Unreadable,
-    },
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ScenarioFile {
@@ -495,6 +450,23 @@ impl Scenario {
 
     fn check_names(&self) -> Result<(), String> {
         let nodes: Vec<&str> = self.cluster.nodes.iter().map(|node| node.name.as_str()).collect();
+        for (index, node) in nodes.iter().enumerate() {
+            let is_label = |part: &str| {
+                let inside = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+                !part.is_empty() && part.chars().all(inside) && !part.starts_with('-') && !part.ends_with('-')
+            };
+            if node.len() > 253 || !node.split('.').all(is_label) {
+                return Err(format!("cluster.nodes[{index}]: {node:?} is not a name like worker-a"));
+            }
+            if nodes.iter().filter(|other| *other == node).count() > 1 {
+                return Err(format!("cluster.nodes[{index}]: there are two nodes {node}"));
+            }
+        }
+        if nodes.len() > NODES_MAX || self.story.len() > STORY_MAX {
+            return Err(format!(
+                "a rehearsal has at most {NODES_MAX} nodes and {STORY_MAX} entries in its story"
+            ));
+        }
         for (index, event) in self.story.iter().enumerate() {
             match event {
                 Event::Install { release, .. }

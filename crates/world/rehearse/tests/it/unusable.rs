@@ -16,7 +16,7 @@ fn what_is_wrong_is_said_with_its_place() {
         ("images: images.yaml", "images: pictures.yaml", "pictures.yaml is not in the example"),
         ("new: releases/1.5", "new: releases/1.4", "releases/1.4/ is not in the example"),
         (
-            "mustHold: [pullable, pinned, converged, truthful, nothing-lost, nothing-silent]",
+            "mustHold: [pullable, pinned, converged, truthful, nothing-lost, nothing-silent, people]",
             "mustHold: []",
             "mustHold is empty",
         ),
