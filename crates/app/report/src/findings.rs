@@ -9,7 +9,7 @@ use scantling_finding::{Code, FilePlace, Finding, Place, Severity};
 use scantling_release::{Checked, Release};
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::style::{BAD, GOOD, NOTED, RISKY, STRONG, Screen, count, paint, safe, wrap};
+use crate::style::{BAD, GOOD, NOTED, RISKY, STRONG, Screen, count, last_line, paint, safe, wrap};
 
 /// The texts that findings point into, by the path that places name them with.
 pub type Texts<'t> = BTreeMap<String, &'t str>;
@@ -67,14 +67,14 @@ pub fn summary(findings: &[Finding]) -> String {
 /// `path` stands for the name of a release that has none.
 pub fn check(release: &Release, path: &str, checked: &Checked, texts: &Texts<'_>, screen: Screen) -> String {
     let title = release.version.as_ref().map_or_else(|| path.to_owned(), |_| release.title());
-    format!(
-        "{}{}: {} ({}, {})\n",
-        findings(&checked.findings, texts, screen),
+    let last = format!(
+        "{}: {} ({}, {})",
         paint(STRONG, &safe(&title)),
         summary(&checked.findings),
         count(release.objects.len(), "object"),
         count(release.distinct_references().len(), "image"),
-    )
+    );
+    findings(&checked.findings, texts, screen) + &last_line(&last, screen)
 }
 
 /// The report of a check that ended before it began.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use scantling_finding::Finding;
 use scantling_release::{Lock, Release};
 
-use crate::style::{BAD, FAINT, GOOD, STRONG, Screen, bytes, count, paint, safe, wrap};
+use crate::style::{BAD, FAINT, GOOD, STRONG, Screen, bytes, count, last_line, paint, safe, wrap};
 
 /// What a lock holds, and where it was written.
 pub fn lock(lock: &Lock, path: &str, screen: Screen) -> String {
@@ -54,14 +54,13 @@ pub fn lock(lock: &Lock, path: &str, screen: Screen) -> String {
         0 => String::new(),
         n => format!(", {} without a digest until the cluster has built them", count(n, "image")),
     };
-    let _ = writeln!(
-        out,
+    let last = format!(
         "{} {}: {}{built}",
         paint(GOOD, "written"),
         safe(path),
         count(lock.images.len(), "reference")
     );
-    out
+    out + &last_line(&last, screen)
 }
 
 /// The last line when there is no lock.

@@ -123,7 +123,14 @@ fn heading(out: &mut Page, rehearsal: &Rehearsal) {
     if rehearsal.variant.is_some() {
         how.push_str(", with a workaround");
     }
-    out.raw(0, &format!("{} · {how} · seed {}", paint(STRONG, &one_line(&rehearsal.title)), rehearsal.seed));
+    let title = one_line(&rehearsal.title);
+    let line = format!("{title} · {how} · seed {}", rehearsal.seed);
+    for (number, line) in wrap(&line, out.screen.width.saturating_sub(2)).iter().enumerate() {
+        match line.strip_prefix(&title).filter(|_| number == 0) {
+            Some(rest) => out.raw(0, &format!("{}{rest}", paint(STRONG, &title))),
+            None => out.raw(if number == 0 { 0 } else { 2 }, line),
+        }
+    }
     out.put(0, 0, &rehearsal.about);
     if let Some(variant) = &rehearsal.variant {
         out.put(0, 0, &format!("Workaround {}: {}.", variant.name, variant.about));

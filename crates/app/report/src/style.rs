@@ -1,7 +1,7 @@
 //! How text looks in a terminal: width, colours, and words that do not break.
 
 use anstyle::{AnsiColor, Style};
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::UnicodeWidthStr;
 
 /// Narrowest width that is laid out for; a narrower terminal breaks lines itself.
 const NARROWEST: usize = 40;
@@ -47,13 +47,13 @@ pub fn paint(style: Style, text: &str) -> String {
 }
 
 /// Breaks a text into lines of at most `width` columns, between words. A word that is longer stays whole: it is
-/// a reference or a path that someone wants to copy.
+/// a reference or a path that someone wants to copy. Colours take no room.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
         let mut line = String::new();
         for word in paragraph.split(' ') {
-            if !line.is_empty() && line.width() + 1 + word.width() > width {
+            if !line.is_empty() && shown_width(&line) + 1 + shown_width(word) > width {
                 lines.push(std::mem::take(&mut line));
             }
             if !line.is_empty() {
@@ -64,6 +64,18 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+/// A last line, which sums up: broken like any other text, and further lines are indented.
+pub fn last_line(text: &str, screen: Screen) -> String {
+    wrap(text, screen.width.saturating_sub(2)).join("\n  ") + "\n"
+}
+
+/// Columns that a text takes, without the colours in it.
+fn shown_width(text: &str) -> usize {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().map_or(0, UnicodeWidthStr::width);
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, after)| after.width())).sum::<usize>()
 }
 
 /// A text made safe to print: control characters from files must not steer the terminal.
@@ -109,6 +121,14 @@ mod tests {
         );
         assert_eq!(wrap("first\nsecond line", 6), ["first", "second", "line"]);
         assert_eq!(wrap("", 6), [""]);
+    }
+
+    #[test]
+    fn colours_take_no_room() {
+        let text = format!("{} {}", paint(BAD, "one"), paint(GOOD, "two three"));
+        assert_eq!(wrap(&text, 13), [text.as_str()]);
+        assert_eq!(wrap(&text, 12).len(), 2);
+        assert_eq!(last_line("one two three", Screen { width: 10 }), "one two\n  three\n");
     }
 
     #[test]

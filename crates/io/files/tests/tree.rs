@@ -128,3 +128,17 @@ fn writing_replaces_the_whole_file() {
     assert!(write_file(&folder.path().join("missing/out.lock"), b"x").is_err());
     assert!(matches!(write_file(folder.path(), b"x").unwrap_err(), FilesError::IsFolder { .. }));
 }
+
+#[test]
+fn links_are_written_through_and_devices_are_left_alone() {
+    let folder = Folder::new(&[("target", b"old")]);
+    let (link, device) = (folder.path().join("link"), folder.path().join("device"));
+    symlink("target", &link).unwrap();
+    write_file(&link, b"through").unwrap();
+    assert_eq!(fs::read(folder.path().join("target")).unwrap(), b"through");
+    symlink("/dev/full", &device).unwrap();
+    assert!(write_file(&device, b"x").is_err(), "a device is no file");
+    for path in [&link, &device] {
+        assert!(fs::symlink_metadata(path).unwrap().is_symlink(), "{path}");
+    }
+}

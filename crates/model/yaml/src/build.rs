@@ -481,6 +481,10 @@ impl Builder<'_> {
             result.with_hint("the line is indented with a tab; YAML takes only spaces")
         } else if line.contains("{{") {
             result.with_hint("this looks like a template; render it first")
+        } else if error.info().starts_with("mapping values are not allowed") {
+            result.with_hint(
+                "indent the line like those beside it; quote a text that has a colon and a blank in it",
+            )
         } else {
             result
         }

@@ -60,10 +60,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
                 text.push_str(&style::paint(style::FAINT, &line));
                 text.push('\n');
             }
-            text.push_str(&references::summary(&found.candidates, files.len(), skipped.len()));
-            text.push_str("; ");
-            text.push_str(&findings::summary(&found.findings));
-            text.push('\n');
+            let references = references::summary(&found.candidates, files.len(), skipped.len());
+            let faults = findings::summary(&found.findings);
+            text.push_str(&style::last_line(&format!("{references}; {faults}"), screen));
             text
         }
     })?;

@@ -1,12 +1,14 @@
 //! `scantling rehearse`: an upgrade on a cluster in this process, before it happens on one that matters.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use scantling_files::{Limits, read_tree, write_file};
+use scantling_files::{Limits, read_file, read_tree, write_file};
+use scantling_finding::Finding;
 use scantling_rehearse::scenario::{SCENARIO_FILE, Scenario, ScenarioError};
 use scantling_rehearse::{Options, Progress, RehearseError, Way, rehearse};
 use scantling_report::findings::Texts;
@@ -113,11 +115,28 @@ fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
     match error {
         ScenarioError::NotAnExample => Failure::usage(format!("{example}: {error}"))
             .with_hint("name a folder with a rehearsal.yaml, such as examples/stale-notebook-image"),
-        ScenarioError::Release { folder, source } => {
-            Failure::unreadable(&source.findings, &Texts::new(), terminal::screen())
-                .with_hint(format!("the release is {}", example.join(folder)))
+        ScenarioError::Release { source, .. } => unreadable(source.findings, example),
+        error => {
+            let said = match &error {
+                ScenarioError::Yaml { source, .. } => source.hint.clone(),
+                _ => None,
+            };
+            let hint = || "docs/how-to/write-an-example.md says what an example consists of".to_owned();
+            Failure::usage(format!("{example}/{error}")).with_hint(said.unwrap_or_else(hint))
         }
-        error => Failure::usage(format!("{example}/{error}"))
-            .with_hint("docs/how-to/write-an-example.md says what an example consists of"),
     }
+}
+
+/// A release of an example that can't be read, with the places as a user would write them.
+fn unreadable(mut findings: Vec<Finding>, example: &Utf8Path) -> Failure {
+    let mut read = BTreeMap::new();
+    for file in findings.iter_mut().filter_map(|finding| finding.place.file.as_mut()) {
+        file.path = example.join(&file.path).into_string();
+        // A file that has gone since is shown without its text.
+        if let Ok(bytes) = read_file(Utf8Path::new(&file.path), &Limits::default()) {
+            read.insert(file.path.clone(), String::from_utf8_lossy(&bytes).into_owned());
+        }
+    }
+    let texts: Texts<'_> = read.iter().map(|(path, text)| (path.clone(), text.as_str())).collect();
+    Failure::unreadable(&findings, &texts, terminal::screen())
 }

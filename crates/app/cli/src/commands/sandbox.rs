@@ -2,7 +2,9 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::pin::pin;
 use std::process::Command;
+use std::task::Poll;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
@@ -61,7 +63,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     hosts.extend(scenario.cluster.internal_registry.clone());
     let world = WorldHandle::start(world, arguments.speed)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let served = runtime.block_on(serve(&world, arguments.port))?;
+    let served = runtime.block_on(serve(&world, arguments.port)).map_err(|error| {
+        Failure::failed(format!("cannot listen on 127.0.0.1, port {}: {error}", arguments.port))
+    })?;
 
     // Removed when it goes out of scope.
     let temporary = tempfile::Builder::new().prefix("scantling-sandbox-").tempdir()?;
@@ -75,8 +79,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let Some((program, rest)) = arguments.command.split_first() else {
         let mut text = format!("export KUBECONFIG={kubeconfig}\nexport SCANTLING_MIRRORS={mirrors}\n");
         let _ = writeln!(text, "# the sandbox is open at http://{}; interrupt to close it", served.api);
-        terminal::print(&text)?;
-        runtime.block_on(tokio::signal::ctrl_c())?;
+        runtime.block_on(async {
+            let mut interrupt = pin!(tokio::signal::ctrl_c());
+            // Listened for before anybody is told that there is something to interrupt.
+            let early = futures::poll!(&mut interrupt);
+            terminal::print(&text)?;
+            match early {
+                Poll::Ready(result) => result,
+                Poll::Pending => interrupt.await,
+            }
+        })?;
         return Ok(Outcome::Fine);
     };
     let status = Command::new(program)
@@ -84,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         .env("KUBECONFIG", &kubeconfig)
         .env("SCANTLING_MIRRORS", &mirrors)
         .status()
-        .map_err(|error| Failure::usage(format!("{}: {error}", program.to_string_lossy())))?;
+        .map_err(|error| Failure::usage(format!("cannot run {}: {error}", program.to_string_lossy())))?;
     Ok(Outcome::Other(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
 }
 
