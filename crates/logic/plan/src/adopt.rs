@@ -37,6 +37,9 @@ pub(crate) fn is_controller(owners: &[Owner], manager: &str) -> bool {
 /// Where client-side apply notes the whole object as it was applied.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
+/// The manager that client-side apply writes under, and nothing else does.
+const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
+
 /// What client-side apply last applied, from the note that it left on the object: the best base there is for an object
 /// that was installed by other means. A note about another kind is none.
 pub(crate) fn last_applied(live: &Value) -> Option<Value> {
@@ -61,7 +64,8 @@ pub(crate) struct Adoption {
 ///
 /// A field is the platform's own if the previous release had it with the value that it still has, whoever wrote it; or,
 /// if a legacy manager owns it, if it has the value that the new release wants (and the previous did not have it, or is
-/// not known). What a rule of the release keeps (`kept`) is not handed over: applying without a field that is ours would
+/// not known). What client-side apply owns though its own note lacks it is a default that the server filled in: nobody's
+/// choice, and ours if the new release says anything of it. What a rule of the release keeps (`kept`) is not handed over: applying without a field that is ours would
 /// remove it.
 pub(crate) fn adopt(
     live: &Value,
@@ -80,6 +84,10 @@ pub(crate) fn adopt(
     let wanted = |path: &Path| match (path.select(desired), path.select(live)) {
         (Some(desired), Some(live)) => settled(live, desired, None),
         _ => false,
+    };
+    let note = last_applied(live);
+    let filled_in = |path: &Path| {
+        note.as_ref().is_some_and(|note| path.select(note).is_none()) && path.select(desired).is_some()
     };
     // What controllers complete is theirs: they write it again.
     let all = field_owners(live);
@@ -103,7 +111,8 @@ pub(crate) fn adopt(
             continue;
         }
         let handed = handed_over(&owner, base_fields, &untouched, &|p| {
-            legacy_managers.contains(&owner.manager) && wanted(p) && !kept(p)
+            let is_default = owner.manager == CLIENT_SIDE_APPLY && filled_in(p);
+            (is_default || legacy_managers.contains(&owner.manager) && wanted(p)) && !kept(p)
         });
         if handed.is_empty() {
             remaining.push(entry.clone());

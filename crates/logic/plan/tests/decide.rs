@@ -279,6 +279,34 @@ fn the_note_of_client_side_apply_is_the_base_when_there_is_no_other_and_goes() {
 }
 
 #[test]
+fn a_default_that_the_server_filled_in_is_nobodys_choice() {
+    let applied = json!({"b": "2"});
+    let note = |data: &Value| config(data.clone()).to_string();
+    let desired = config(json!({"a": "wanted", "b": "2"}));
+    // The note says only what was applied: the server filled in `a`.
+    for (noted, manager, wanted) in [
+        (applied.clone(), "kubectl-client-side-apply", Outcome::Adopted),
+        // Somebody applied `a`, or wrote it by other means.
+        (json!({"a": "filled", "b": "2"}), "kubectl-client-side-apply", Outcome::Adopted),
+        (applied.clone(), "kubectl-edit", Outcome::Conflict),
+    ] {
+        let mut object = config(json!({"a": "filled", "b": "2"}));
+        object["metadata"]["annotations"] =
+            json!({"kubectl.kubernetes.io/last-applied-configuration": note(&noted)});
+        let live = written(None, &object, manager);
+        let step = step(&Case { desired: &desired, base: None, live: Some(&live), ours: false, rules: "[]" });
+        assert_eq!(step.outcome, wanted, "{noted} of {manager}");
+    }
+    let mut object = config(json!({"a": "filled", "b": "2"}));
+    object["metadata"]["annotations"] =
+        json!({"kubectl.kubernetes.io/last-applied-configuration": note(&applied)});
+    let live = written(None, &object, "kubectl-client-side-apply");
+    let without = config(applied);
+    let step = step(&Case { desired: &without, base: None, live: Some(&live), ours: false, rules: "[]" });
+    assert_eq!(carried_out(&step, &live)["data"], object["data"], "what nobody wants otherwise stays");
+}
+
+#[test]
 fn a_rule_that_keeps_is_obeyed_at_adoption() {
     let live = written(None, &config(json!({"a": "theirs"})), "oc");
     let desired = config(json!({"a": "2", "b": "2"}));

@@ -121,7 +121,7 @@ pub(crate) const BROKEN: &[Broken] = &[
         old: "kind: Release\n",
         new: "kind: Relaese\n",
         code: 3,
-        says: &["--> ./releases/1.21/release.yaml:2:7", "2 | kind: Relaese", "fix: write `kind: Release`"],
+        says: &["--> ./releases/1.21/release.yaml:2:7", "fix: write `kind: Release`"],
     },
 ];
 
