@@ -52,7 +52,7 @@ impl Session<'_> {
             if step.writes() {
                 let wanted = self.desired.iter().find(|d| d.key == step.key).cloned();
                 if let Some(wanted) = wanted {
-                    self.apply(&wanted).await?;
+                    self.apply(&wanted, Some(step)).await?;
                 }
             } else {
                 self.ended(step, step.outcome, step.cause.clone());
@@ -61,8 +61,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Brings one object to the cluster.
-    pub(crate) async fn apply(&mut self, wanted: &Desired) -> Result<(), Stop> {
+    /// Brings one object to the cluster. `planned` is what the plan says of it, if it is in the plan: nothing is written
+    /// over that the plan did not show.
+    pub(crate) async fn apply(&mut self, wanted: &Desired, planned: Option<&Step>) -> Result<(), Stop> {
         // The outcome tells what the object was before the run touched it, so the first decision names it.
         let mut first: Option<Step> = None;
         for _ in 0..DECISIONS {
@@ -79,6 +80,16 @@ impl Session<'_> {
                     "{} has changed since the plan was made: {}",
                     step.key, step.cause
                 )));
+            }
+            let beyond = planned.map(|planned| step.beyond(planned)).unwrap_or_default();
+            if !beyond.is_empty() {
+                let why = format!(
+                    "{} has changed since the plan was made, which did not say that {} would be written over; run again to see the new plan",
+                    step.key,
+                    beyond.join(", ")
+                );
+                self.ended(&step, Outcome::Conflict, why.clone());
+                return Err(Stop::Halt(why));
             }
             if !step.writes() {
                 let told = first.as_ref().unwrap_or(&step);

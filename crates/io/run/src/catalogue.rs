@@ -115,7 +115,7 @@ impl Session<'_> {
             let image = object::text(&desired.value, "/spec/image").to_owned();
             let name = desired.key.name.clone();
             let before = self.report.writes;
-            self.apply(&desired).await?;
+            self.apply(&desired, None).await?;
             if self.report.writes != before {
                 self.tell(What::Published { name, image });
             }

@@ -109,7 +109,15 @@ impl Session<'_> {
 /// An import keeps the whole index: by default OpenShift keeps one platform's manifest only, whose digest is not the
 /// locked one and which other platforms cannot run.
 fn keep_index(stream: &mut Value) -> Vec<Adjusted> {
-    const MODE: &str = "PreserveOriginal";
+    import_mode(stream, "PreserveOriginal")
+}
+
+/// The mode that the server fills in when an object has none, for objects that others have written: it is nobody's choice.
+pub(crate) fn default_import_mode(stream: &mut Value) {
+    import_mode(stream, "Legacy");
+}
+
+fn import_mode(stream: &mut Value, mode: &str) -> Vec<Adjusted> {
     let mut adjusted = Vec::new();
     if stream.get("kind").and_then(Value::as_str) != Some("ImageStream") {
         return adjusted;
@@ -124,11 +132,11 @@ fn keep_index(stream: &mut Value) -> Vec<Adjusted> {
         if let Some(policy) = policy.as_object_mut()
             && !policy.contains_key("importMode")
         {
-            policy.insert("importMode".to_owned(), json!(MODE));
+            policy.insert("importMode".to_owned(), json!(mode));
             adjusted.push(Adjusted {
                 field: format!(".spec.tags[{index}].importPolicy.importMode"),
                 declared: None,
-                written: MODE.to_owned(),
+                written: mode.to_owned(),
                 why: "the import keeps all platforms of the image".to_owned(),
             });
         }

@@ -44,4 +44,4 @@ pub use state::{
     InventoryEntry, RecordedClaim, RecordedImage, STATE_NAME, SYSTEM_NAMESPACE, State, StateError,
 };
 pub use store::StoredError;
-pub use upgrade::{preview, upgrade};
+pub use upgrade::upgrade;

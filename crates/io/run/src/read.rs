@@ -7,7 +7,7 @@ use scantling_cluster::{ClusterError, Resource};
 use scantling_plan::{NodeFacts, Origin, Previous, encode_string_data, is_applied};
 use serde_json::Value;
 
-use crate::desired::types_of;
+use crate::desired::{default_import_mode, types_of};
 use crate::event::{Stage, What};
 use crate::journal::{JOURNAL_NAME, Journal};
 use crate::report::Stop;
@@ -71,6 +71,7 @@ impl Session<'_> {
             let objects = installed.objects.iter().map(|o| {
                 let mut value = o.value.clone();
                 encode_string_data(&mut value);
+                default_import_mode(&mut value);
                 (o.key.clone(), value)
             });
             self.previous = Previous { version: None, objects: objects.collect(), ..Previous::default() };

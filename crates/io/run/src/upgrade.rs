@@ -42,21 +42,6 @@ pub async fn upgrade(
     session.end(done)
 }
 
-/// What [`upgrade`] would do, without doing it: gate and plan.
-///
-/// # Errors
-/// The same refusals as those of [`upgrade`].
-pub async fn preview(
-    env: &Environment,
-    release: &Release,
-    options: &Options,
-    sink: &mut dyn FnMut(RunEvent),
-) -> Result<RunReport, RunError> {
-    let mut session = Session::new(env, release, options, sink);
-    let done = session.prepare().await.map(|_| ());
-    session.end(done)
-}
-
 impl Session<'_> {
     fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
         self.report.findings.dedup();

@@ -151,14 +151,6 @@ impl Plan {
         }
         counts
     }
-
-    /// The objects whose preconditions no longer hold, when the plan is made again on the cluster as it is now.
-    pub fn moved(&self, now: &Self) -> Vec<ObjectKey> {
-        let read: BTreeMap<&ObjectKey, &Digest> =
-            now.steps.iter().map(|s| (&s.key, &s.precondition)).collect();
-        let changed = self.steps.iter().filter(|s| read.get(&s.key) != Some(&&s.precondition));
-        changed.map(|s| s.key.clone()).collect()
-    }
 }
 
 /// Decides every object: what the release wants, and what only the previous one had.

@@ -1,5 +1,6 @@
 //! What a plan says about one object.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use scantling_api::ObjectKey;
@@ -123,5 +124,19 @@ impl Step {
     /// Whether the step writes anything.
     pub fn writes(&self) -> bool {
         matches!(self.outcome, Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Pruned)
+    }
+
+    /// The fields that this step, decided anew on what is there now, would write over although the plan did not say so.
+    /// What is added where nothing was is left out: nobody loses by it.
+    pub fn beyond(&self, planned: &Self) -> Vec<String> {
+        if self.precondition == planned.precondition {
+            return Vec::new();
+        }
+        let said: BTreeSet<&str> = planned.changes.iter().map(|c| c.field.as_str()).collect();
+        let taken: BTreeSet<&str> = planned.taken.iter().map(|t| t.field.as_str()).collect();
+        let written = self.changes.iter().filter(|c| c.change != Change::Add).map(|c| &c.field);
+        let written = written.filter(|field| !said.contains(field.as_str()));
+        let took = self.taken.iter().map(|t| &t.field).filter(|field| !taken.contains(field.as_str()));
+        written.chain(took).cloned().collect::<BTreeSet<String>>().into_iter().collect()
     }
 }

@@ -387,3 +387,26 @@ fn a_secret_never_shows_its_values() {
         self::step(&Case { desired: &desired, base: None, live: Some(&other), ours: false, rules: "[]" });
     assert_eq!(step.precondition, again.precondition);
 }
+
+#[test]
+fn a_step_that_writes_over_more_than_the_plan_said_names_the_fields() {
+    let base = config(json!({"a": "1", "b": "1"}));
+    let desired = config(json!({"a": "2", "b": "1", "c": "1"}));
+    let rules = "[{kind: ConfigMap, name: c, field: .data.b, rule: take}]";
+    let run =
+        |live: Option<&Value>| step(&Case { desired: &desired, base: Some(&base), live, ours: true, rules });
+    let planned_on = applied(None, &base);
+    let planned = run(Some(&planned_on));
+    let edit = |data: Value| written(Some(&planned_on), &config(data), "kubectl-edit");
+    for (live, expected) in [
+        (planned_on.clone(), &[][..]),
+        // In the plan: that it is somebody else's value by now stops as a conflict if no rule takes it.
+        (edit(json!({"a": "2", "b": "1"})), &[]),
+        (edit(json!({"a": "1", "b": "1", "more": "x"})), &[]),
+        (edit(json!({"a": "1", "b": "9"})), &[".data.b"]),
+    ] {
+        assert_eq!(run(Some(&live)).beyond(&planned), expected, "{live}");
+    }
+    let created = run(None);
+    assert_eq!(run(Some(&edit(json!({"a": "1", "b": "9"})))).beyond(&created), [".data.a", ".data.b"]);
+}
