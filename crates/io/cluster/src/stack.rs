@@ -142,17 +142,14 @@ mod tests {
     use bytes::Bytes;
     use http_body_util::Full;
 
+    type Answer = Result<Response<Full<Bytes>>, BoxError>;
+
     /// Answers the statuses in turn, then 200; `0` stands for a broken connection.
     fn scripted(
         statuses: &[u16],
-    ) -> impl Service<
-        Request<Body>,
-        Response = Response<Full<Bytes>>,
-        Error = BoxError,
-        Future = std::future::Ready<Result<Response<Full<Bytes>>, BoxError>>,
-    > + Clone
-    + Send
-    + 'static {
+    ) -> tower::util::ServiceFn<
+        impl FnMut(Request<Body>) -> std::future::Ready<Answer> + Clone + Send + 'static,
+    > {
         let left = Arc::new(Mutex::new(statuses.to_vec()));
         tower::service_fn(move |_: Request<Body>| {
             let mut left = left.lock().unwrap();
