@@ -1,7 +1,7 @@
 //! Every command that the documentation shows is run as it stands there, and what it shows of the output must come out.
 //!
 //! A block marked `sh` is a script, run in a copy of the examples. A block marked `text` behind it is output of it, words in
-//! their order, a line `…` for what is left out. In a block marked `console`, commands stand behind `$ ` and output below them. Blocks
+//! their order, `…` for what is left out. In a block marked `console`, commands stand behind `$ ` and output below them. Blocks
 //! marked `no-test` are left alone. `scantling check` and `scantling rehearse` may find faults (exit code 1), which is what the
 //! examples are for; everything else must succeed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
@@ -48,7 +48,8 @@ fn blocks(page: &str) -> Vec<Block> {
     while let Some((number, line)) = lines.next() {
         let Some(kind) = line.strip_prefix("```").filter(|kind| !kind.is_empty()) else { continue };
         let inner: Vec<(usize, &str)> = lines.by_ref().take_while(|(_, line)| *line != "```").collect();
-        let text = |lines: &[(usize, &str)]| lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+        let text =
+            |lines: &[(usize, &str)]| lines.iter().flat_map(|(_, line)| [*line, "\n"]).collect::<String>();
         match kind {
             "sh" => blocks.push(Block { line: number, script: text(&inner), shown: None }),
             "text" => {
@@ -113,9 +114,7 @@ fn missing(shown: &str, output: &str) -> Option<String> {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let output = words(output);
     let mut rest = output.as_str();
-    let lines: Vec<&str> = shown.lines().collect();
-    for part in lines.split(|line| line.trim() == "…") {
-        let part = words(&part.join("\n"));
+    for part in shown.split('…').map(words) {
         match rest.split_once(part.as_str()) {
             Some((_, after)) => rest = after,
             None => return Some(part),
@@ -237,5 +236,6 @@ fn scripts_and_their_output_are_read_from_pages() {
     assert_eq!(blocks, expected);
     assert_eq!(missing("b\n…\nd\n", "a\nb  \nc\nd\n"), None);
     assert_eq!(missing("b\nc d\n", "a b c\n  d\n"), None);
+    assert_eq!(missing("b (…)\n", "a\nb (1, 2)\n"), None);
     assert_eq!(missing("d\n…\nb\n", "a\nb\nc\nd\n"), Some("b".to_owned()));
 }
