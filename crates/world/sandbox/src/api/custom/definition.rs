@@ -1,5 +1,6 @@
 //! Reading, defaulting and checking a custom resource definition.
 
+use scantling_api::schema::Schema;
 use scantling_api::{GroupVersionKind, KindFacts, Subresource, object};
 use serde_json::{Map, Value, json};
 
@@ -196,6 +197,12 @@ pub(super) fn validate(definition: &Value) -> Vec<Cause> {
         ));
     }
     validate_versions(definition, &mut causes);
+    if causes.is_empty()
+        && let Err(error) = Schema::from_crd(definition)
+    {
+        // What the types cannot say must not be stored: it could not be served.
+        causes.push(Cause::invalid("spec.versions", &Value::Null, error));
+    }
     causes
 }
 

@@ -16,6 +16,9 @@ const MAX_CAUSES: usize = 50;
 /// Largest compiled expression of a schema, in bytes.
 const MAX_EXPRESSION: usize = 1 << 20;
 
+/// Types that a schema may name.
+const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
+
 const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 
@@ -402,6 +405,11 @@ fn structural(schema: &Value, at: &str, causes: &mut Vec<Cause>, depth: usize) {
         || flag(schema, "x-kubernetes-int-or-string");
     if !typed {
         causes.push(Cause::required(format!("{at}.type"), "must not be empty for specified object fields"));
+    }
+    if let Some(found) = schema.get("type").filter(|found| **found != json!(""))
+        && found.as_str().is_none_or(|name| !TYPES.contains(&name))
+    {
+        causes.push(Cause::unsupported(format!("{at}.type"), found, &TYPES));
     }
     if let Some(pattern) = schema.get("pattern").and_then(Value::as_str)
         && expression(pattern).is_none()

@@ -90,3 +90,25 @@ fn names_that_are_taken_are_not_accepted() {
     assert_eq!(status["conditions"][0]["status"], json!("False"), "{status}");
     assert_eq!(server.ask("GET", "/apis/example.com/v1/namespaces/default/gadgets", &Value::Null).0, 404);
 }
+
+/// Found by fuzzing: such definitions were stored, and answered with an internal error.
+#[test]
+fn a_schema_that_no_type_can_be_made_of_is_refused() {
+    let spec = "/schema/openAPIV3Schema/properties/spec";
+    let cases = [
+        (json!({"type": "intcger"}), "openAPIV3Schema.properties[spec].type: Unsupported value: \"intcger\""),
+        (
+            json!({"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "bag"}),
+            "unknown `x-kubernetes-list-type` `bag`",
+        ),
+    ];
+    for (schema, wanted) in cases {
+        let mut server = Server::new();
+        let mut version = version("v1", true);
+        *version.pointer_mut(spec).unwrap() = schema;
+        let (code, answer) = server.ask("POST", DEFINITIONS, &definition(&json!([version])));
+        assert_eq!(code, 422, "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains(wanted), "{answer}");
+        assert_eq!(server.ask("GET", &format!("{DEFINITIONS}/widgets.example.com"), &Value::Null).0, 404);
+    }
+}
