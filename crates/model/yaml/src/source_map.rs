@@ -103,14 +103,15 @@ impl Runs {
 
     /// Block scalars: the lines of the text without their indentation, in order, are the content of the string.
     fn block(&mut self, written: &str, decoded: &str, folded: bool) {
-        let Some(header) = written.find('\n') else { return };
-        let body = written.get(header + 1..).unwrap_or_default();
+        let Some((_, mut at)) = lines(written).next().filter(|(header, length)| header.len() < *length)
+        else {
+            return;
+        };
+        let body = written.get(at..).unwrap_or_default();
         let indent = block_indent(body, decoded);
-        let mut at = header + 1;
         let mut position = 0;
         self.run(position, at);
-        for line in body.split_inclusive('\n') {
-            let content = line.trim_end_matches(['\n', '\r']);
+        for (content, length) in lines(body) {
             let blank = content.len() - content.trim_start_matches(' ').len();
             let skipped = blank.min(indent);
             let content = content.get(skipped..).unwrap_or_default();
@@ -136,7 +137,7 @@ impl Runs {
                 self.run(position, at + skipped + content.len());
                 position += 1;
             }
-            at += line.len();
+            at += length;
         }
         if position < decoded.len() {
             self.run(decoded.len(), written.len());
@@ -149,8 +150,26 @@ impl Runs {
 pub(crate) fn block_indent(body: &str, decoded: &str) -> usize {
     let first = decoded.trim_start_matches('\n');
     let wanted = first.len() - first.trim_start_matches(' ').len();
-    let line = body.lines().find(|line| !line.trim_matches([' ', '\r']).is_empty()).unwrap_or_default();
+    let with_content = lines(body).map(|(line, _)| line).find(|line| !line.trim_matches(' ').is_empty());
+    let line = with_content.unwrap_or_default();
     (line.len() - line.trim_start_matches(' ').len()).saturating_sub(wanted)
+}
+
+/// The lines of a text without their breaks, each with its length in the text. A break is a line feed, a carriage return, or
+/// both in this order.
+fn lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
+        let (line, after) = rest.split_at(end);
+        let broken = ["\r\n", "\n", "\r"].into_iter().find_map(|ending| after.strip_prefix(ending));
+        let length = rest.len() - broken.unwrap_or_default().len();
+        rest = broken.unwrap_or_default();
+        Some((line, length))
+    })
 }
 
 fn count_breaks(blank: &str) -> usize {

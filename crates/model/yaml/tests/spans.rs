@@ -71,6 +71,10 @@ fn places_inside_strings_lead_back_to_the_file() {
         "\u{feff}a: ü N1\n",
         "ü: |+\n N1 ü\n ü N2\n\n\n",
         "- |\n N1\n-  >\n  N2",
+        // Found by fuzzing: line breaks of a third kind.
+        "a: |\r  N1\r\r  N2 é\r  N3\rb: x\r",
+        "a: >\n  N1\n\r  N2\r\n\r\n  N3\n",
+        "a: |2\n  N1\n\r  ü N2\n",
     ];
     for text in texts {
         let documents = parse(text.as_bytes()).unwrap();
