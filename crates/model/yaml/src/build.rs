@@ -427,8 +427,10 @@ impl Builder<'_> {
         let mut at = start;
         while let Some(rest) = self.text.get(at..) {
             let content = rest.trim_start();
-            let skipped = if content.starts_with(['!', '&']) {
-                content.find(char::is_whitespace)
+            let skipped = if content.starts_with("!<") {
+                content.find('>').map(|end| end + 1)
+            } else if content.starts_with(['!', '&']) {
+                content.find(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '{' | '}'))
             } else if at > start && content.starts_with('#') {
                 content.find('\n')
             } else {

@@ -166,3 +166,19 @@ fn styles_and_tags_are_kept() {
     assert_eq!(documents[0].root.get("f").unwrap().kind, NodeKind::String("5".to_owned()));
     assert_eq!(documents[0].root.get("h").unwrap().tag.as_deref(), Some("!custom"));
 }
+
+/// Found by fuzzing: a tag ends where a flow collection begins.
+#[test]
+fn values_begin_behind_their_tags_and_anchors() {
+    for (text, wanted) in [
+        ("{\"a\":![1,02r)e]}", "[1,02r)e]"),
+        ("a: !x {b: 1}", "{b: 1}"),
+        ("a: &x [1]", "[1]"),
+        ("a: !<tag:yaml.org,2002:str> x", "x"),
+        ("a: &x !!str 5", "5"),
+        ("a: !!str &x\n  5", "5"),
+    ] {
+        let documents = parse(text.as_bytes()).unwrap();
+        assert_eq!(at(text, &documents[0].root, "/a"), wanted, "{text:?}");
+    }
+}
