@@ -148,11 +148,11 @@ impl Runs {
 /// The indentation of a block scalar's content, taken from the first line that has content in the text and in the string:
 /// what the header says counts from the parent's indentation, which is not known here.
 pub(crate) fn block_indent(body: &str, decoded: &str) -> usize {
-    let first = decoded.trim_start_matches('\n');
-    let wanted = first.len() - first.trim_start_matches(' ').len();
-    let with_content = lines(body).map(|(line, _)| line).find(|line| !line.trim_matches(' ').is_empty());
-    let line = with_content.unwrap_or_default();
-    (line.len() - line.trim_start_matches(' ').len()).saturating_sub(wanted)
+    let has_content = |line: &&str| !line.trim_matches(' ').is_empty();
+    let leading = |line: &str| line.len() - line.trim_start_matches(' ').len();
+    let wanted = decoded.split('\n').find(has_content).map_or(0, leading);
+    let written = lines(body).map(|(line, _)| line).find(has_content).map_or(0, leading);
+    written.saturating_sub(wanted)
 }
 
 /// The lines of a text without their breaks, each with its length in the text. A break is a line feed, a carriage return, or

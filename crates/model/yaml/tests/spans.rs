@@ -75,6 +75,8 @@ fn places_inside_strings_lead_back_to_the_file() {
         "a: |\r  N1\r\r  N2 é\r  N3\rb: x\r",
         "a: >\n  N1\n\r  N2\r\n\r\n  N3\n",
         "a: |2\n  N1\n\r  ü N2\n",
+        "a: |2\n   \n    ü N1\n  N2\n",
+        "a: >2\n\n   \n    N1\n  N2\n",
     ];
     for text in texts {
         let documents = parse(text.as_bytes()).unwrap();
