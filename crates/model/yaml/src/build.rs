@@ -26,35 +26,91 @@ const YAML: &str = "tag:yaml.org,2002:";
 
 /// Reads a YAML stream.
 pub(crate) fn parse(text: &str) -> Result<Parsed, YamlError> {
-    // Kubernetes' reader takes a tab between a colon and a value, this parser does not. A space in its place changes no
-    // offset. Each costs one more reading, hence the bound.
-    const TABS: usize = 64;
+    // Kubernetes' reader takes what this parser does not: a tab between a colon and a value, and lines of a flow collection
+    // that are not indented. A space in the place of the tab or the line break changes no offset. Each costs one more
+    // reading, hence the bound.
+    const PATCHES: usize = 64;
     let mut patched: Option<Vec<u8>> = None;
-    for _ in 0..TABS {
+    for _ in 0..PATCHES {
         let current = match &patched {
             None => text,
             Some(bytes) => std::str::from_utf8(bytes).unwrap_or(text),
         };
         match parse_stream(current) {
-            Err(error) if error.message.starts_with("':' must be followed") => {
+            Err(error) => {
                 let bytes = patched.get_or_insert_with(|| text.as_bytes().to_vec());
-                let at = error.span.start;
-                let tab = bytes.iter_mut().skip(at.saturating_sub(1)).take(2).find(|byte| **byte == b'\t');
-                match tab {
-                    Some(tab) => *tab = b' ',
-                    None => return Err(error.located(text)),
+                if !patch(bytes, &error) {
+                    return Err(error.located(text));
                 }
             }
-            result => return result.map_err(|error| error.located(text)),
+            Ok(parsed) => return Ok(parsed),
         }
     }
-    Err(YamlError::at(Span::new(0, 0), "tabs stand between keys and values")
-        .with_hint("put spaces in their place")
-        .located(text))
+    Err(YamlError::at(
+        Span::new(0, 0),
+        "tabs stand between keys and values, or lines between brackets are not indented",
+    )
+    .with_hint("put spaces in the place of the tabs, and before the lines")
+    .located(text))
+}
+
+/// Puts spaces in the place of what made the parser stop, if Kubernetes' reader would not have stopped there.
+fn patch(bytes: &mut [u8], error: &YamlError) -> bool {
+    let at = error.span.start;
+    if error.message.starts_with("':' must be followed") {
+        let tab = bytes.iter_mut().skip(at.saturating_sub(1)).take(2).find(|byte| **byte == b'\t');
+        return tab.map(|tab| *tab = b' ').is_some();
+    }
+    if !matches!(error.message.as_str(), "invalid indentation" | "invalid indentation in flow construct") {
+        return false;
+    }
+    // The parser says so only between the parts of a flow collection: before `at` stand a line break and blanks.
+    let before = bytes.get(..at).unwrap_or_default();
+    let end = without(before, b" \t").len();
+    let line_end = without(before.get(..end).unwrap_or_default(), b"\r\n").len();
+    let line = before.get(..line_end).unwrap_or_default().rsplit(|byte| matches!(byte, b'\r' | b'\n')).next();
+    // A comment would swallow what follows.
+    if line_end == end || line.is_some_and(|line| line.contains(&b'#')) {
+        return false;
+    }
+    for byte in bytes.iter_mut().take(end).skip(line_end) {
+        *byte = b' ';
+    }
+    true
+}
+
+/// The bytes without those of the given kinds at their end.
+fn without<'b>(bytes: &'b [u8], kinds: &[u8]) -> &'b [u8] {
+    let kept = bytes.iter().rposition(|byte| !kinds.contains(byte)).map_or(0, |last| last + 1);
+    bytes.get(..kept).unwrap_or_default()
+}
+
+/// A directive that Kubernetes' reader does not know, in the one place where directives can stand: before a document.
+fn unknown_directive(text: &str) -> Option<YamlError> {
+    let mut before_document = true;
+    let mut at = 0;
+    for line in text.split_inclusive(['\n', '\r']) {
+        let content = line.trim_start_matches('\u{feff}').trim_end();
+        if before_document && let Some(directive) = content.strip_prefix('%') {
+            let name = directive.split([' ', '\t']).next().unwrap_or_default();
+            if !matches!(name, "YAML" | "TAG") {
+                let start = at + line.find('%').unwrap_or_default();
+                let shown: String = name.chars().take(80).collect();
+                let message = format!("%{shown} is no directive of YAML");
+                return Some(YamlError::at(Span::new(start, start + 1), message));
+            }
+        } else if content == "..." || content.starts_with("... ") {
+            before_document = true;
+        } else if !content.is_empty() && !content.trim_start().starts_with('#') {
+            before_document = false;
+        }
+        at += line.len();
+    }
+    None
 }
 
 fn parse_stream(text: &str) -> Result<Parsed, YamlError> {
-    if let Some(error) = refused_character(text) {
+    if let Some(error) = refused_character(text).or_else(|| unknown_directive(text)) {
         return Err(error);
     }
     let mut builder = Builder {
@@ -335,8 +391,8 @@ impl Builder<'_> {
 
     /// Whether the text ends inside a block scalar, without a line break.
     fn lacks_last_break(&self, span: Span, value: &str) -> bool {
-        let Some((_, body)) = span.of(self.text).split_once('\n') else { return false };
-        let last = body.rsplit('\n').next().unwrap_or_default();
+        let Some((_, body)) = span.of(self.text).split_once(['\n', '\r']) else { return false };
+        let last = body.rsplit(['\n', '\r']).next().unwrap_or_default();
         let reaches = last.bytes().any(|byte| byte != b' ') || last.len() >= block_indent(body, value).max(1);
         span.end == self.text.len() && !last.is_empty() && reaches && value.ends_with('\n')
     }
@@ -347,7 +403,7 @@ impl Builder<'_> {
             return Ok(());
         }
         let between = self.text.get(self.last_end..start).unwrap_or_default();
-        let line_start = between.rfind('\n').map(|at| at + 1);
+        let line_start = between.rfind(['\n', '\r']).map(|at| at + 1);
         let line = between.get(line_start.unwrap_or(0)..).unwrap_or_default();
         if line_start.is_none() && self.last_end > 0 {
             return Ok(());
@@ -384,6 +440,10 @@ impl Builder<'_> {
             _ if anchored || tag.is_some() => Span::new(self.skip_properties(span.start), span.end),
             _ => span,
         };
+        if matches!(style, Style::Literal | Style::Folded) {
+            // What was looked at above is the content; the header may stand behind a tab as well.
+            self.refuse_tab(span.start)?;
+        }
         self.last_end = self.last_end.max(span.end);
         let tag = tag.map(tag_text);
         let scalar = match &tag {
@@ -432,7 +492,7 @@ impl Builder<'_> {
             } else if content.starts_with(['!', '&']) {
                 content.find(|c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '{' | '}'))
             } else if at > start && content.starts_with('#') {
-                content.find('\n')
+                content.find(['\n', '\r'])
             } else {
                 return at + (rest.len() - content.len());
             };
@@ -447,7 +507,7 @@ impl Builder<'_> {
         let start = header_offset(rest).map_or(content.start, |offset| self.last_end + offset);
         // The parser's end lies after the indentation of what follows.
         let body = self.text.get(start..content.end).unwrap_or_default();
-        let end = match body.rfind('\n') {
+        let end = match body.rfind(['\n', '\r']) {
             // Up to the end of the text everything belongs to it.
             Some(_) if content.end == self.text.len() => content.end,
             Some(at) if body.get(at + 1..).is_some_and(|rest| rest.bytes().all(|byte| byte == b' ')) => {
@@ -461,21 +521,22 @@ impl Builder<'_> {
     /// The place right after the indicator (`:`, `-`, a tag, an anchor) of a value that is not written. The parser's is
     /// the tag or anchor, the colon, or some place after the dash.
     fn empty_span(&self, noticed: Span) -> Span {
-        let before = self.text.get(..noticed.start).unwrap_or_default();
+        let between = self.text.get(self.last_end..noticed.start).unwrap_or_default();
         let after = self.text.get(noticed.start..).unwrap_or_default();
         let at = if after.starts_with(['!', '&']) {
             noticed.end
         } else if after.trim_start_matches([' ', '\t']).starts_with(':') {
             noticed.start + after.find(':').map_or(0, |at| at + 1)
         } else {
-            before.trim_end().len()
+            self.last_end.min(noticed.start) + end_of_content(between)
         };
         Span::new(at, at)
     }
 
     fn syntax(&self, error: &ScanError) -> YamlError {
         let at = self.chars.byte(self.text, error.marker().index());
-        let line_start = self.text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+        let line_start =
+            self.text.get(..at).and_then(|before| before.rfind(['\n', '\r'])).map_or(0, |at| at + 1);
         let line = self.text.get(line_start..).unwrap_or_default().lines().next().unwrap_or_default();
         let indent = line.get(..line.len() - line.trim_start().len()).unwrap_or_default();
         let result = YamlError::at(Span::new(at, at), error.info().to_owned());
@@ -493,6 +554,26 @@ impl Builder<'_> {
     }
 }
 
+/// The end of the last thing between two nodes that is neither blank nor a comment.
+fn end_of_content(between: &str) -> usize {
+    let mut end = 0;
+    let mut at = 0;
+    for line in between.split_inclusive(['\n', '\r']) {
+        let mut before = None;
+        let comment = line.char_indices().find(|(_, c)| {
+            let begins = *c == '#' && before.is_none_or(|before: char| before.is_whitespace());
+            before = Some(*c);
+            begins
+        });
+        let content = line.get(..comment.map_or(line.len(), |(start, _)| start)).unwrap_or_default();
+        if !content.trim().is_empty() {
+            end = at + content.trim_end().len();
+        }
+        at += line.len();
+    }
+    end
+}
+
 fn tag_text(tag: &Tag) -> String {
     format!("{}{}", tag.handle, tag.suffix)
 }
@@ -505,7 +586,7 @@ fn header_offset(between: &str) -> Option<usize> {
         at = between.len() - rest.len();
         match rest.as_bytes().first()? {
             b'|' | b'>' => return Some(at),
-            b'#' => at += rest.find('\n')?,
+            b'#' => at += rest.find(['\n', '\r'])?,
             b'!' | b'&' => at += rest.find(char::is_whitespace)?,
             _ => at += rest.chars().next()?.len_utf8(),
         }

@@ -35,11 +35,6 @@ const DIFFERENT: &[(&str, &[&str])] = &[
     (
         "refused: indentation that YAML 1.2 does not allow",
         &[
-            "a: [\n1,\n2\n]\n",
-            "a:\n  b: [\n    1\n]\n",
-            "a:\n  b: [\n  1\n  ]\n",
-            "a:\n  b: {\n    c: 1\n}\nd: 2\n",
-            "- {\na: 1\n}\n",
             "a: \"x\ny\"\n",
             "a:\n  b: \"x\n y\"\n",
             "a: \"x\n\ty\"\n",

@@ -247,3 +247,26 @@ fn what_follows_a_block_scalar_of_old_line_ends_stays() {
         assert_eq!(documents[0].root.to_json(), serde_json::json!({"b": "new", "c": 1}), "{edited:?}");
     }
 }
+
+/// A value that is not written is put behind its indicator, not into the comment behind that.
+#[test]
+fn a_missing_value_is_written_before_the_comment() {
+    for (text, wanted) in [
+        ("- #:\n", "- new #:\n"),
+        ("- # c\n- b\n", "- new # c\n- b\n"),
+        ("a: # c\n  # d\nb: 1\n", "a: new # c\n  # d\nb: 1\n"),
+        ("- a\n-\n", "- a\n- new\n"),
+    ] {
+        let documents = parse(text.as_bytes()).unwrap();
+        let Some(document) = documents.first() else { panic!("{text:?} has no document") };
+        let mut nodes = vec![&document.root];
+        let mut empty = None;
+        while let Some(node) = nodes.pop() {
+            nodes.extend(node.items().iter().chain(node.entries().iter().map(|entry| &entry.value)));
+            if node.kind == NodeKind::Null {
+                empty = Some(node);
+            }
+        }
+        assert_eq!(replace_scalar(text, empty.unwrap(), "new").as_deref(), Ok(wanted), "{text:?}");
+    }
+}

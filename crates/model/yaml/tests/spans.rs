@@ -179,8 +179,36 @@ fn values_begin_behind_their_tags_and_anchors() {
         ("a: !<tag:yaml.org,2002:str> x", "x"),
         ("a: &x !!str 5", "5"),
         ("a: !!str &x\n  5", "5"),
+        ("a: ! # c\r  x", "x"),
     ] {
         let documents = parse(text.as_bytes()).unwrap();
         assert_eq!(at(text, &documents[0].root, "/a"), wanted, "{text:?}");
     }
+}
+
+/// Found by fuzzing: what Kubernetes' reader takes between brackets, and the directives that it does not take.
+#[test]
+fn lines_between_brackets_need_no_indentation() {
+    for (text, wanted) in [
+        ("a: [\n\"x\"\n]\n", "[\n\"x\"\n]"),
+        ("a: [\"x\"\n, y]\nb: 1\n", "[\"x\"\n, y]"),
+        ("a: {\r\n\"b\": 1,\r\n\r\n  c: 2\r\n}\r\n", "{\r\n\"b\": 1,\r\n\r\n  c: 2\r\n}"),
+        ("k:\n  a: [1,\n2,\n  3]\n", "[1,\n2,\n  3]"),
+    ] {
+        let documents = parse(text.as_bytes()).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+        let root = &documents[0].root;
+        let node = root.get("a").or_else(|| root.pointer("/k/a")).unwrap();
+        assert_eq!(node.written(text), wanted, "{text:?}");
+    }
+    let error = parse(b"a: [1, # one\n2]\n").unwrap_err();
+    assert_eq!((error.line, error.column), (2, 1), "{error}");
+    // A tab before a header is as wrong as one before any other value.
+    assert!(parse(b"\t|-\n  a\n").unwrap_err().message.contains("a tab"));
+    for text in ["%x\n---\na: 1\n", "# c\n\n%\u{9e79e}\n---\na: 1\n", "a: 1\n...\n%é y\n---\nb: 2\n"] {
+        let error = parse(text.as_bytes()).unwrap_err();
+        assert!(error.message.contains("no directive"), "{text:?}: {error}");
+        assert_eq!(text.as_bytes()[error.span.start], b'%');
+    }
+    assert_eq!(parse("%YAML 1.1 # é\n---\na: 1\n".as_bytes()).unwrap().len(), 1);
+    assert_eq!(parse(b"a: |\n  x\n  %y\n").unwrap()[0].root.get("a").unwrap().as_str(), Some("x\n%y\n"));
 }
