@@ -5,6 +5,7 @@
 mod api;
 mod docs;
 mod fuzz;
+mod real;
 mod record;
 mod test;
 mod tidy;
