@@ -14,6 +14,7 @@
 mod call;
 mod clock;
 mod cluster;
+mod connect;
 mod driver;
 mod error;
 mod served;
@@ -21,6 +22,7 @@ mod stack;
 
 pub use clock::Clock;
 pub use cluster::{Cluster, MANAGER, Write, Written};
+pub use connect::{Origin, Place};
 pub use driver::{DriveEvent, DriveSettings, Driven};
 pub use error::{ClusterError, FieldConflict};
 pub use served::{Resource, Served};
