@@ -15,6 +15,7 @@
 mod call;
 mod clock;
 mod cluster;
+mod connect;
 mod driver;
 mod error;
 mod lease;
@@ -23,6 +24,7 @@ mod stack;
 
 pub use clock::Clock;
 pub use cluster::{Cluster, MANAGER, Write, Written};
+pub use connect::{Origin, Place};
 pub use driver::{DriveEvent, DriveSettings, Driven};
 pub use error::{ClusterError, FieldConflict};
 pub use lease::{Held, Lease};
