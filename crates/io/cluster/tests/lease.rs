@@ -142,8 +142,8 @@ fn a_holder_that_is_cut_off_stops_before_another_one_starts() {
             let why = one.keep().await;
             (Instant::now(), why)
         };
-        let takes = async {
-            sleep(Duration::from_secs(60)).await;
+        let rival = async {
+            sleep(Duration::from_mins(1)).await;
             assert_eq!(by(two.try_acquire().await.unwrap()).0, "one");
             cut.store(true, Ordering::Relaxed);
             while two.try_acquire().await.unwrap() != Held::Mine {
@@ -151,7 +151,7 @@ fn a_holder_that_is_cut_off_stops_before_another_one_starts() {
             }
             Instant::now()
         };
-        let ((stopped, why), taken) = tokio::join!(works, takes);
+        let ((stopped, why), taken) = tokio::join!(works, rival);
         assert!(stopped < taken, "{why}: both for {:?}", stopped - taken);
         assert_eq!(why, "it could not be renewed: the API server does not answer in time");
         assert_eq!(one.trusted_until(), None);
