@@ -60,6 +60,7 @@ impl Session<'_> {
 
     async fn read_state(&mut self) -> Result<(), Stop> {
         let maps = self.list("", "ConfigMap", Some(SYSTEM_NAMESPACE)).await?;
+        self.system_maps.clone_from(&maps);
         self.state = State::from_config_maps(&maps).map_err(|e| Stop::Refuse(e.to_string()))?;
         if let Some(state) = &self.state {
             self.previous = state.previous();
@@ -80,9 +81,13 @@ impl Session<'_> {
         let journal = journal.map_err(|e| Stop::Refuse(e.to_string()))?;
         if let Some(open) = journal.filter(|j| j.open) {
             self.journal.creates.extend(open.creates.iter().cloned());
-            if open.release == self.journal.release && open.version == self.journal.version {
+            let holder = self.journal.holder.clone();
+            if open.action == self.journal.action
+                && open.release == self.journal.release
+                && open.version == self.journal.version
+            {
                 self.report.continued = true;
-                self.journal = open;
+                self.journal = Journal { holder, ..open };
             }
         }
         Ok(())
