@@ -163,8 +163,8 @@ impl Bundle {
             (path.clone(), file)
         });
         let written = Written { files: files.collect(), lock: self.lock.clone() };
-        let text = serde_json::to_vec(&written)
-            .map_err(|e| BundleError::NotWritable { reason: e.to_string() })?;
+        let text =
+            serde_json::to_vec(&written).map_err(|e| BundleError::NotWritable { reason: e.to_string() })?;
         Ok(pack(&head_name(version), &[("release", name), ("version", version)], &text)?)
     }
 }
@@ -210,7 +210,7 @@ impl Session<'_> {
         let Some(maps) = self.bundle_to_store()? else { return Ok(()) };
         let head = maps.last().cloned().unwrap_or_default();
         for map in maps {
-            self.write(Write::Apply { object: map, force: true }).await?;
+            self.send(Write::Apply { object: map, force: true }).await?;
         }
         let name = object::name(&head).to_owned();
         let mut gone: Vec<Value> =
@@ -234,7 +234,7 @@ impl Session<'_> {
             gone.extend(parts);
         }
         for object in gone {
-            self.write(Write::Delete { object, uid: None, grace_seconds: None }).await?;
+            self.send(Write::Delete { object, uid: None, grace_seconds: None }).await?;
         }
         Ok(())
     }
@@ -264,7 +264,11 @@ mod tests {
     fn versions_that_differ_have_names_that_differ() {
         let mut names: Vec<String> =
             ["2026.1", "2026.2", "1.0.0-rc.1", "1.0.0+a", "1.0.0+b", "V1", "v1", ""].map(head_name).into();
-        assert!(names.iter().all(|n| n.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b))));
+        assert!(
+            names.iter().all(|n| n
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b)))
+        );
         names.sort();
         names.dedup();
         assert_eq!(names.len(), 8);

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use scantling_cluster::{Held, Lease};
 use tokio::sync::oneshot;
 
@@ -18,6 +19,8 @@ pub const LEASE_NAME: &str = "scantling-run";
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(15);
 /// Between two looks at a lease that somebody else has.
 const LOOK: Duration = Duration::from_secs(1);
+/// By how much a renewal moves the end of a lease at least; less is the inaccuracy of reading two clocks.
+const RENEWED: SignedDuration = SignedDuration::from_millis(500);
 /// How long a lease that is handed over at this moment is tried for, beyond its own duration.
 const SLACK: Duration = Duration::from_secs(5);
 
@@ -72,7 +75,7 @@ async fn acquire(lease: &mut Lease) -> Result<(), Stop> {
             Held::By { holder, expires } => {
                 let (known, until) = first.get_or_insert((holder.clone(), expires));
                 // Renewed since we looked first, or somebody else's by now: its holder is alive.
-                let alive = *known != holder || expires > *until;
+                let alive = *known != holder || expires.duration_since(*until) > RENEWED;
                 if alive || started.elapsed() > LEASE_DURATION + SLACK {
                     return Err(Stop::Held { holder });
                 }

@@ -94,9 +94,8 @@ impl Journal {
             other => return Err(JournalError::Damaged { reason: format!("its phase is \"{other}\"") }),
         };
         let damaged = |reason: String| JournalError::Damaged { reason: format!("creates: {reason}") };
-        let packed = STANDARD
-            .decode(object::text(map, "/binaryData/creates"))
-            .map_err(|e| damaged(e.to_string()))?;
+        let packed =
+            STANDARD.decode(object::text(map, "/binaryData/creates")).map_err(|e| damaged(e.to_string()))?;
         let creates = gunzip(&packed).map_err(damaged)?;
         let creates = serde_json::from_slice(&creates).map_err(|e| damaged(e.to_string()))?;
         let action = serde_json::from_value(json!(text("action")))

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::claim::Claim;
 use crate::environment::Environment;
 use crate::event::{RunEvent, Stage, What};
-use crate::journal::{Action, JOURNAL_NAME, Journal};
+use crate::journal::{Action, Journal};
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
@@ -142,6 +142,12 @@ impl<'a> Session<'a> {
     pub(crate) async fn write(&mut self, write: Write) -> Result<Written, Stop> {
         self.open().await?;
         Ok(self.send(write).await?)
+    }
+
+    /// The same, with the server's refusal as a value that can be looked at.
+    pub(crate) async fn try_write(&mut self, write: Write) -> Result<Result<Written, ClusterError>, Stop> {
+        self.open().await?;
+        Ok(self.send(write).await)
     }
 
     /// Everything that comes before a write: lease, journal, bundle.
