@@ -27,6 +27,7 @@ mod condition;
 mod context;
 mod crds;
 mod difference;
+mod isolation;
 mod marker;
 mod notebook;
 mod platform;
@@ -37,6 +38,9 @@ pub use catalogue::{Catalogue, Entry};
 pub use context::{Context, Known, KnownImage, KnownImages};
 pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use difference::difference;
+pub use isolation::{
+    ALLOW_FROM, GATEWAY_LABEL, MAX_ALLOWED, SYSTEM_NAMESPACE, allowed_namespaces, network_policy,
+};
 pub use marker::MARKER;
 pub use notebook::{
     Claimed, DesiredImage, MAX_NAME, NOTEBOOKS, NotebookCondition, NotebookSpec, NotebookStatus,
