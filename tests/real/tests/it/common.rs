@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use scantling_cluster::{Clock, Cluster};
 use scantling_image::{Digest, Reference};
 use scantling_real_tests::{RealCluster, image, pusher};
-use scantling_release::Release;
+use scantling_release::{Release, Settings};
 use scantling_run::{Entropy, Environment};
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ pub(crate) async fn environment(cluster: &RealCluster) -> Environment {
 pub(crate) fn release(files: &[(&str, String)]) -> Release {
     let tree: BTreeMap<String, Vec<u8>> =
         files.iter().map(|(path, text)| ((*path).to_owned(), text.clone().into_bytes())).collect();
-    Release::read(&tree).unwrap_or_else(|error| panic!("{error:?}"))
+    Release::read(&tree, &Settings::default()).unwrap_or_else(|error| panic!("{error:?}"))
 }
 
 /// An object or a list, as kubectl sees it.
