@@ -2,9 +2,11 @@
 
 pub(crate) mod check;
 pub(crate) mod lock;
+pub(crate) mod plan;
 pub(crate) mod refs;
 pub(crate) mod rehearse;
 pub(crate) mod sandbox;
+pub(crate) mod upgrade;
 
 use clap::ValueEnum;
 

@@ -1,12 +1,15 @@
 //! The `scantling` command.
 
+mod cluster;
 mod commands;
 mod input;
 mod outcome;
 mod passwords;
 mod registries;
+mod runs;
 mod sandbox;
 mod terminal;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -29,6 +32,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Plan(commands::plan::Arguments),
+    Upgrade(commands::upgrade::Arguments),
     Check(commands::check::Arguments),
     Rehearse(commands::rehearse::Arguments),
     Sandbox(commands::sandbox::Arguments),
@@ -40,6 +45,8 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     terminal::choose_color(arguments.color);
     let outcome = match arguments.command {
+        Command::Plan(arguments) => commands::plan::run(&arguments),
+        Command::Upgrade(arguments) => commands::upgrade::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
         Command::Sandbox(arguments) => commands::sandbox::run(&arguments),

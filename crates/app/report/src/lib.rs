@@ -6,6 +6,11 @@
 pub mod findings;
 pub mod json;
 pub mod lock;
+mod nodes;
+pub mod objects;
+mod page;
+pub mod progress;
 pub mod references;
 pub mod rehearsal;
+pub mod run;
 pub mod style;

@@ -1,0 +1,260 @@
+//! The reports of runs and of plans, which are runs that end before they write.
+
+use std::collections::BTreeMap;
+
+use scantling_finding::Severity;
+use scantling_run::{RunError, RunReport, Stage};
+
+use crate::findings::{Texts, findings};
+use crate::nodes::nodes;
+use crate::objects::{Detail, Shown, objects};
+use crate::page::{Page, shortened};
+use crate::style::{BAD, GOOD, STRONG, Screen, count, paint};
+
+/// What was to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Command {
+    /// To find out what would happen.
+    Plan,
+    /// To bring a release.
+    Upgrade,
+    /// To go back to a release.
+    Rollback,
+    /// To take the platform away.
+    Uninstall,
+}
+
+/// What a report of a run needs beside the run.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// What was to be done.
+    pub command: Command,
+    /// The cluster, in words.
+    pub place: &'a str,
+    /// What the release was called on the command line, to say which command comes next.
+    pub named: &'a str,
+    /// The files that findings point into.
+    pub texts: &'a Texts<'a>,
+    /// How much is shown.
+    pub detail: Detail,
+    /// Where it is shown.
+    pub screen: Screen,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End<'a> {
+    /// As it should.
+    Done,
+    /// Before anything was written.
+    Refused(&'a str),
+    /// In the middle.
+    Stopped(Stage, &'a str),
+}
+
+impl<'a> End<'a> {
+    /// How a result says that it ended, and the report in it.
+    pub fn of(result: &'a Result<RunReport, RunError>) -> (Self, &'a RunReport) {
+        match result {
+            Ok(report) => (Self::Done, report),
+            Err(error) => match error {
+                RunError::Refused { why, report } => (Self::Refused(why), report),
+                RunError::Stopped { stage, why, report } => (Self::Stopped(*stage, why), report),
+            },
+        }
+    }
+}
+
+/// The report of a run or of a plan.
+pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> String {
+    let (end, report) = End::of(result);
+    let mut out = Page::new(frame.screen);
+    heading(&mut out, report, frame);
+    gate(&mut out, report, frame.detail);
+    match &report.plan {
+        // What was planned is of no interest once it is known what came of it.
+        Some(_) if frame.command != Command::Plan && !report.outcomes.is_empty() => {
+            objects(&mut out, report.outcomes.iter().map(Shown::from), frame.detail);
+        }
+        Some(plan) => {
+            objects(&mut out, plan.steps.iter().map(Shown::from), frame.detail);
+            nodes(&mut out, plan, frame.detail);
+        }
+        None => {}
+    }
+    prepulled(&mut out, report);
+    catalogue(&mut out, report, frame.detail);
+    verified(&mut out, report, frame.detail);
+    if !report.findings.is_empty() {
+        out.section("Findings");
+        out.text.push_str(findings(&report.findings, frame.texts, frame.screen).trim_end());
+        out.text.push('\n');
+    }
+    last(&mut out, report, end, frame);
+    out.text
+}
+
+fn heading(out: &mut Page, report: &RunReport, frame: &Frame<'_>) {
+    let title = title(report);
+    let what = match (frame.command, report.from.is_some()) {
+        (Command::Plan, _) => "plan for",
+        (Command::Upgrade, true) => "upgrade of",
+        (Command::Upgrade, false) => "installation on",
+        (Command::Rollback, _) => "rollback on",
+        (Command::Uninstall, _) => "removal from",
+    };
+    out.led(STRONG, &title, &format!(" · {what} {}", frame.place));
+}
+
+/// `scantling 2026.1 → 2026.2`.
+fn title(report: &RunReport) -> String {
+    match report.from.as_ref().filter(|from| **from != report.version) {
+        Some(from) => format!("{} {from} → {}", report.release, report.version),
+        None => format!("{} {}", report.release, report.version).trim_end().to_owned(),
+    }
+}
+
+fn gate(out: &mut Page, report: &RunReport, detail: Detail) {
+    if report.gate.is_empty() {
+        return;
+    }
+    out.section("Gate");
+    let passing = report.gate.iter().filter(|verdict| verdict.passes).count();
+    let all = report.gate.len();
+    let text = format!("{passing} of {} can be pulled", count(all, "reference"));
+    let mark = if passing == all { paint(GOOD, "passed ") } else { paint(BAD, "refused ") };
+    out.marked(2, &mark, 8, &text);
+    for verdict in report.gate.iter().filter(|verdict| detail == Detail::All || !verdict.passes) {
+        out.put(4, 2, &format!("{}: {}", verdict.reference, verdict.verdict));
+    }
+}
+
+fn prepulled(out: &mut Page, report: &RunReport) {
+    let given: Vec<(&String, usize)> =
+        report.prepulled.iter().map(|(node, images)| (node, images.len())).filter(|(_, n)| *n > 0).collect();
+    if given.is_empty() {
+        return;
+    }
+    out.section("Nodes");
+    for (node, images) in given {
+        let them = if images == 1 { "it" } else { "them" };
+        out.put(2, 2, &format!("{node}: {}, brought before anything needed {them}", count(images, "image")));
+    }
+}
+
+fn catalogue(out: &mut Page, report: &RunReport, detail: Detail) {
+    if report.catalogue.is_empty() {
+        return;
+    }
+    out.section("Catalogue");
+    for entry in &report.catalogue {
+        let wrong: Vec<_> = entry.claims.iter().filter(|claim| !claim.holds).collect();
+        let claims = match (entry.claims.len(), wrong.len()) {
+            (0, _) => String::new(),
+            (all, 0) => format!(", {} as its layers say", count(all, "version")),
+            (all, bad) => {
+                format!(", {bad} of {} not as its layers say", count(all, "version"))
+            }
+        };
+        out.put(2, 2, &format!("{}: {}{claims}", entry.name, shortened(&entry.image)));
+        for claim in entry.claims.iter().filter(|claim| detail == Detail::All || !claim.holds) {
+            let found = claim.found.as_deref().unwrap_or("absent");
+            let said = if claim.holds { String::new() } else { format!(", said to be {}", claim.claimed) };
+            out.put(4, 2, &format!("{} {found}{said}", claim.name));
+        }
+    }
+}
+
+fn verified(out: &mut Page, report: &RunReport, detail: Detail) {
+    if report.verified.is_empty() {
+        return;
+    }
+    out.section("Running");
+    let mut answers: BTreeMap<&str, usize> = BTreeMap::new();
+    for container in &report.verified {
+        *answers.entry(&container.answer).or_default() += 1;
+    }
+    for (answer, number) in &answers {
+        let containers = count(*number, "container");
+        let text = match (*answer, *number) {
+            ("same", 1) => format!("{containers} runs what the release says"),
+            ("same", _) => format!("{containers} run what the release says"),
+            ("different", 1) => format!("{containers} runs something else"),
+            ("different", _) => format!("{containers} run something else"),
+            (other, _) => format!("{containers} {other}"),
+        };
+        out.put(2, 2, &text);
+    }
+    for container in report.verified.iter().filter(|it| detail == Detail::All || it.answer == "different") {
+        out.put(
+            4,
+            2,
+            &shortened(&format!(
+                "{} {}: {}, wanted {}, runs {}",
+                container.pod, container.container, container.answer, container.wanted, container.running
+            )),
+        );
+    }
+}
+
+/// What happened, and what to do next.
+fn last(out: &mut Page, report: &RunReport, end: End<'_>, frame: &Frame<'_>) {
+    out.raw(0, "");
+    let (style, word, text) = match end {
+        End::Done => done(report, frame),
+        End::Refused(why) => (BAD, "refused:", refused(why, frame)),
+        End::Stopped(stage, why) => (BAD, "stopped:", stopped(stage, why, report, frame)),
+    };
+    out.marked(0, &format!("{} ", paint(style, word)), word.len() + 1, &shortened(&text));
+}
+
+fn done(report: &RunReport, frame: &Frame<'_>) -> (anstyle::Style, &'static str, String) {
+    let warnings = report.findings.iter().filter(|finding| finding.severity != Severity::Note).count();
+    let look =
+        if warnings == 0 { String::new() } else { format!("; see {} above", count(warnings, "finding")) };
+    if frame.command == Command::Plan {
+        let writes =
+            report.plan.as_ref().map_or(0, |plan| plan.steps.iter().filter(|step| step.writes()).count());
+        let text = if writes == 0 {
+            format!(
+                "the cluster is as the release wants it; `scantling upgrade {}` would write nothing",
+                frame.named
+            )
+        } else {
+            format!(
+                "{} would be written; nothing has been. `scantling upgrade {}` does it",
+                count(writes, "object"),
+                frame.named
+            )
+        };
+        return (GOOD, "plan:", text + &look);
+    }
+    let title = format!("{} {}", report.release, report.version).trim_end().to_owned();
+    let text = match (frame.command, report.writes) {
+        (Command::Uninstall, writes) => {
+            format!("the platform is gone, but for what is named above ({})", count(writes, "write"))
+        }
+        (_, 0) => format!("the cluster has {title} already; nothing was written"),
+        (_, writes) => format!("the cluster has {title} ({})", count(writes, "write")),
+    };
+    (GOOD, "done:", text + &look)
+}
+
+fn refused(why: &str, frame: &Frame<'_>) -> String {
+    let what = match frame.command {
+        Command::Plan => "an upgrade would stop here; nothing was written".to_owned(),
+        Command::Upgrade | Command::Rollback | Command::Uninstall => {
+            "nothing was written; mend it and run the same command again".to_owned()
+        }
+    };
+    format!("{why}. {what}", why = why.trim_end_matches('.'))
+}
+
+fn stopped(stage: Stage, why: &str, report: &RunReport, frame: &Frame<'_>) -> String {
+    let next = match (frame.command, &report.from) {
+        (Command::Upgrade, Some(_)) => "the same command continues the run, `scantling rollback` goes back",
+        _ => "the same command continues the run",
+    };
+    let why = why.trim_end_matches('.');
+    format!("in stage {stage}: {why}. What is written stays ({}); {next}", count(report.writes, "write"))
+}
