@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> ExitCode {
         succeeds(root, &[&["clippy"], &fuzz[..], &lints[..]].concat())
     });
     check(&mut count, "reference pages and links", || crate::docs::run_check(root));
+    check(&mut count, "definitions of our kinds", || crate::crds::run_check(root));
     tests(&mut count, "tests", root, &[]);
     tests(&mut count, "tests of the fuzz targets", root, &fuzz);
 

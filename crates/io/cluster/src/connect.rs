@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt as _;
+use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use kube::Config;
 use kube::client::{Body, ConfigExt as _};
 use kube::config::{KubeConfigOptions, Kubeconfig};
@@ -19,6 +21,13 @@ use crate::error::ClusterError;
 /// How long one address may take to accept a connection. A server that is up does it in a round trip; what a firewall swallows
 /// never does.
 const CONNECT: Duration = Duration::from_secs(10);
+/// A silent connection is asked whether the other side is still there after this time: a watch of a server that was cut off
+/// would otherwise wait for good.
+const KEEP_ALIVE: Duration = Duration::from_secs(30);
+/// Connections kept for the next request: as many as a run writes at a time, with some for reads.
+const IDLE_CONNECTIONS: usize = 24;
+/// How long one is kept: shorter than what servers, and load balancers in front of them, wait.
+const IDLE: Duration = Duration::from_mins(1);
 /// How long the first answer may take. Later requests are repeated for about a minute, since the server was there once.
 const FIRST_ANSWER: Duration = Duration::from_secs(15);
 
@@ -158,9 +167,15 @@ fn service(
     http.enforce_http(false);
     http.set_nodelay(true);
     http.set_connect_timeout(Some(CONNECT));
+    http.set_keepalive(Some(KEEP_ALIVE));
+    http.set_keepalive_interval(Some(KEEP_ALIVE / 3));
+    http.set_keepalive_retries(Some(3));
     let connector = config.rustls_https_connector_with_connector(http).map_err(|e| bad(innermost(&e)))?;
-    let client =
-        hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new()).build(connector);
+    let client = Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
+        .build(connector);
     Ok(ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(|e| bad(innermost(&e)))?)

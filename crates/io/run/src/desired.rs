@@ -13,11 +13,8 @@ use crate::session::Session;
 
 /// Objects that a release needs and does not bring itself: the product's kinds and its namespace.
 pub(crate) fn own_objects(release: &Release) -> Vec<(ObjectKey, Wave, Value)> {
-    let definitions = scantling_reconcile::CRDS.iter().filter_map(|(_, text)| {
-        let documents = scantling_yaml::parse(text.as_bytes()).ok()?;
-        documents.first().map(|d| d.root.to_json())
-    });
-    let mut objects: Vec<Value> = definitions.collect();
+    let mut objects: Vec<Value> =
+        scantling_reconcile::DEFINITIONS.iter().map(scantling_reconcile::Definition::to_value).collect();
     if let Some(namespace) = &release.namespace {
         objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
     }

@@ -36,7 +36,7 @@ pub use config::{ConfigMap, Secret, SecretValue};
 pub use image_stream::{Condition, ImageStream, StreamTag, TagItem};
 pub use node::{Node, NodeImage};
 pub use notebook::{Notebook, annotations};
-pub use notebook_image::{NotebookImage, NotebookImageSpec, PackageVersion, SpecError};
+pub use notebook_image::{NotebookImage, NotebookImageSpec, NotebookImageStatus, PackageVersion, SpecError};
 pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
 pub use snapshot::MAX_LIST_DEPTH;

@@ -34,8 +34,11 @@ mod reconciler;
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
 pub use context::{Context, KnownImage, KnownImages};
-pub use crds::{CRDS, NOTEBOOK_CRD, NOTEBOOK_IMAGE_CRD};
+pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use difference::difference;
 pub use marker::MARKER;
-pub use notebook::{MAX_NAME, NOTEBOOKS};
+pub use notebook::{
+    Claimed, DesiredImage, MAX_NAME, NOTEBOOKS, NotebookCondition, NotebookSpec, NotebookStatus,
+    NotebookTemplate, RunningImage,
+};
 pub use reconciler::{RECONCILERS, Reconciler};
