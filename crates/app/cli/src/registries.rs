@@ -229,6 +229,19 @@ fn words(verdict: Verdict) -> String {
     verdict.as_str().replace('-', " ")
 }
 
+/// Fails if every answer is that no registry answered: then nothing is known, and nobody may take that for a good end.
+pub(crate) fn somebody_answered(answers: &BTreeMap<Reference, Answer>) -> Result<(), Failure> {
+    let silent = words(Verdict::Unreachable);
+    let is_silent =
+        |answer: &Answer| matches!(answer, Answer::Undecided { verdict, .. } if *verdict == silent);
+    if answers.is_empty() || !answers.values().all(is_silent) {
+        return Ok(());
+    }
+    Err(Failure::failed("no registry could be reached").with_hint(
+        "see that this machine has a way out; --mirrors says where else to ask, and `scantling check --offline` asks nobody",
+    ))
+}
+
 /// Takes mirror rules of any known form.
 fn add_mirrors(mirrors: &mut Mirrors, path: &Utf8Path) -> Result<(), Failure> {
     let bytes = read_file(path, &Limits::default())?;
