@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use camino::Utf8PathBuf;
 use clap::Args;
 use scantling_cluster::{Clock, Cluster, ClusterError, Place};
-use scantling_run::{Entropy, Environment, RulesError, read_registry_rules};
+use scantling_endpoint::{Keyring, Mirrors};
+use scantling_registry::RegistryClient;
+use scantling_run::{Entropy, Environment, Options, RulesError, read_registry_rules};
 use sha2::{Digest as _, Sha256};
 
 use crate::outcome::Failure;
@@ -82,14 +84,31 @@ impl Connected {
                     .with_hint("mend the object in the cluster: nodes read it as well"),
             }
         })?;
+        self.with(client(mirrors, keyring)?)
+    }
+
+    /// The same for what asks no registry.
+    pub(crate) fn environment_without_registries(&self) -> Result<Environment, Failure> {
+        self.with(client(Mirrors::new(), Keyring::new())?)
+    }
+
+    fn with(&self, registry: RegistryClient) -> Result<Environment, Failure> {
         Ok(Environment {
             cluster: self.cluster.clone(),
-            registry: client(mirrors, keyring)?,
+            registry,
             clock: clock(),
             entropy: entropy()?,
             vantage: "here".to_owned(),
         })
     }
+}
+
+/// How a run from the command line goes: under a name that nobody else has.
+pub(crate) fn options() -> Result<Options, Failure> {
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy();
+    let random = u32::from_be_bytes(random()?);
+    Ok(Options { holder: format!("cli/{host}/{}/{random:08x}", std::process::id()), ..Options::default() })
 }
 
 /// The wall clock.

@@ -60,6 +60,11 @@ impl Folder {
         Release::read_at(self.reading.root.as_str(), &self.uncovered)
     }
 
+    /// The files of the release as it is brought to a cluster.
+    pub(crate) fn files_to_bring(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.uncovered
+    }
+
     /// Its files, by the paths that findings name.
     pub(crate) fn files(&self) -> impl Iterator<Item = (String, &Vec<u8>)> {
         let root = self.reading.root.as_str();

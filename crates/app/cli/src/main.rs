@@ -1,5 +1,6 @@
 //! The `scantling` command.
 
+mod bring;
 mod cluster;
 mod commands;
 mod input;
@@ -34,6 +35,10 @@ struct Arguments {
 enum Command {
     Plan(commands::plan::Arguments),
     Upgrade(commands::upgrade::Arguments),
+    Status(commands::status::Arguments),
+    History(commands::history::Arguments),
+    Rollback(commands::rollback::Arguments),
+    Uninstall(commands::uninstall::Arguments),
     Check(commands::check::Arguments),
     Rehearse(commands::rehearse::Arguments),
     Sandbox(commands::sandbox::Arguments),
@@ -47,6 +52,10 @@ fn main() -> ExitCode {
     let outcome = match arguments.command {
         Command::Plan(arguments) => commands::plan::run(&arguments),
         Command::Upgrade(arguments) => commands::upgrade::run(&arguments),
+        Command::Status(arguments) => commands::status::run(&arguments),
+        Command::History(arguments) => commands::history::run(&arguments),
+        Command::Rollback(arguments) => commands::rollback::run(&arguments),
+        Command::Uninstall(arguments) => commands::uninstall::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
         Command::Sandbox(arguments) => commands::sandbox::run(&arguments),

@@ -1,35 +1,21 @@
-//! What plans, upgrades and the way back have in common: a release that is read, a run that is watched, a report.
+//! What upgrades, the way back and removals have in common: they are planned, asked about, watched and reported.
 
 use std::io::IsTerminal as _;
 
-use camino::Utf8PathBuf;
 use clap::Args;
-use scantling_files::{Limits, read_file};
-use scantling_release::{Lock, Release};
-use scantling_report::findings::Texts;
+use scantling_image::Digest;
+use scantling_plan::Plan;
+use scantling_finding::Severity;
 use scantling_report::json;
 use scantling_report::objects::Detail;
-use scantling_report::run::{End, Frame};
-use scantling_run::{Options, RunError, RunReport};
+use scantling_report::run::{End, Frame, Purpose};
+use scantling_run::{Action, Options, RunError, RunEvent, RunReport};
 use tokio::runtime::Runtime;
 
 use crate::commands::Format;
-use crate::input::Folder;
 use crate::outcome::{Failure, Outcome};
 use crate::terminal;
-
-/// The release that a command is about, and what is known of it.
-#[derive(Debug, Args)]
-pub(crate) struct ReleaseArguments {
-    /// The release: a folder with a release.yaml.
-    pub(crate) release: Utf8PathBuf,
-    /// The lock of the release; without it release.lock beside release.yaml, and if there is none, what registries say now.
-    #[arg(long, value_name = "FILE")]
-    lock: Option<Utf8PathBuf>,
-    /// The release that was installed by other means than Scantling, to tell its fields from people's.
-    #[arg(long, value_name = "OLD")]
-    installed: Option<Utf8PathBuf>,
-}
+use crate::watch::{Audience, Display, Stop};
 
 /// How a run is shown.
 #[derive(Debug, Args)]
@@ -39,7 +25,7 @@ pub(crate) struct ShownArguments {
     verbose: bool,
     /// How the report is written.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
-    pub(crate) output: Format,
+    output: Format,
 }
 
 impl ShownArguments {
@@ -48,64 +34,100 @@ impl ShownArguments {
     }
 }
 
-/// Releases, read.
-pub(crate) struct Read {
-    pub(crate) release: Release,
-    pub(crate) lock: Option<Lock>,
-    pub(crate) installed: Option<Release>,
+/// Whether a run asks first.
+#[derive(Debug, Args)]
+pub(crate) struct AskArguments {
+    /// Do not ask.
+    #[arg(long, short)]
+    yes: bool,
+    /// Say what would happen, and write nothing.
+    #[arg(long, conflicts_with = "yes")]
+    dry_run: bool,
 }
 
-/// Folders of releases.
-pub(crate) struct Folders {
-    release: Folder,
-    installed: Option<Folder>,
+/// A run, from the question to the report. It is done by a function of options and of where events go.
+pub(crate) struct Job<'a> {
+    pub(crate) frame: Frame<'a>,
+    pub(crate) options: Options,
+    pub(crate) shown: &'a ShownArguments,
 }
 
-impl ReleaseArguments {
-    /// Reads the folders.
-    pub(crate) fn folders(&self) -> Result<Folders, Failure> {
-        let read = |path: &Utf8PathBuf| Folder::read(path)?.whole();
-        Ok(Folders {
-            release: read(&self.release)?,
-            installed: self.installed.as_ref().map(read).transpose()?,
-        })
+impl Job<'_> {
+    /// Only says what would happen.
+    pub(crate) async fn plan(
+        &self,
+        run: &impl AsyncFn(&Options, &mut dyn FnMut(RunEvent)) -> Result<RunReport, RunError>,
+    ) -> Result<Outcome, Failure> {
+        let (_, outcome) = self.foresee(Purpose::Plan, run).await?;
+        Ok(outcome)
     }
 
-    /// Makes releases of them.
-    pub(crate) fn read(&self, folders: &Folders, texts: &Texts<'_>) -> Result<Read, Failure> {
-        let release = |folder: &Folder| {
-            folder
-                .release_to_bring()
-                .map_err(|unreadable| Failure::unreadable(&unreadable.findings, texts, terminal::screen()))
-        };
-        let lock = match &self.lock {
-            Some(path) => Some(Lock::parse(path.as_str(), &read_file(path, &Limits::default())?)?),
-            None => folders.release.lock()?,
-        };
-        Ok(Read {
-            release: release(&folders.release)?,
-            lock,
-            installed: folders.installed.as_ref().map(release).transpose()?,
-        })
-    }
-}
-
-impl Folders {
-    /// The texts of their files, by the paths that findings name.
-    pub(crate) fn texts(&self) -> Texts<'_> {
-        let mut texts = Texts::new();
-        if let Some(installed) = &self.installed {
-            installed.texts(&mut texts);
+    /// Does it, if nobody who could be asked is against it.
+    pub(crate) async fn carry_out(
+        &self,
+        ask: &AskArguments,
+        run: &impl AsyncFn(&Options, &mut dyn FnMut(RunEvent)) -> Result<RunReport, RunError>,
+    ) -> Result<Outcome, Failure> {
+        if ask.dry_run {
+            return self.plan(run).await;
         }
-        self.release.texts(&mut texts);
-        texts
+        let somebody_is_there = self.shown.output == Format::Terminal
+            && std::io::stdin().is_terminal()
+            && std::io::stderr().is_terminal();
+        let removes = self.frame.action == Action::Uninstall;
+        if !ask.yes && !somebody_is_there && removes {
+            return Err(Failure::usage("nobody is there to be asked whether the platform may be removed")
+                .with_hint("--yes removes it, --dry-run says what would be removed"));
+        }
+        let mut options = self.options.clone();
+        if !ask.yes && somebody_is_there {
+            let (approved, outcome) = self.foresee(Purpose::Question, run).await?;
+            if outcome != Outcome::Fine {
+                return Ok(outcome);
+            }
+            let question = format!("{} {}?", if removes { "remove it from" } else { "write it to" }, self.frame.place);
+            if !asked(&question).await? {
+                terminal::complain("nothing was written\n");
+                return Ok(Outcome::Faults);
+            }
+            options.approved = approved;
+        }
+        let mut stop = Stop::listen()?;
+        let mut display = Display::new(Audience::Whole);
+        let mut sink = |event| display.show(&event);
+        let ended = stop.during(run(&options, &mut sink)).await;
+        drop(display);
+        let Some(result) = ended else {
+            return Err(Failure::failed("stopped by an interrupt")
+                .with_hint(format!("`{}` continues the run", self.frame.command)));
+        };
+        self.report(&result, Purpose::Change)
     }
-}
 
-impl Read {
-    /// How the run is to go.
-    pub(crate) fn options(&self) -> Options {
-        Options { lock: self.lock.clone(), installed: self.installed.clone(), ..Options::default() }
+    /// Finds out what would happen and shows it.
+    async fn foresee(
+        &self,
+        purpose: Purpose,
+        run: &impl AsyncFn(&Options, &mut dyn FnMut(RunEvent)) -> Result<RunReport, RunError>,
+    ) -> Result<(Option<Digest>, Outcome), Failure> {
+        let options = Options { dry_run: true, ..self.options.clone() };
+        let mut display = Display::new(Audience::Soon);
+        let result = run(&options, &mut |event| display.show(&event)).await;
+        drop(display);
+        let plan = result.as_ref().ok().and_then(|report| report.plan.as_ref()).map(Plan::digest);
+        Ok((plan, self.report(&result, purpose)?))
+    }
+
+    /// Shows a report and says what the shell is told.
+    fn report(&self, result: &Result<RunReport, RunError>, purpose: Purpose) -> Result<Outcome, Failure> {
+        let frame = Frame { purpose, ..self.frame };
+        terminal::print(&match self.shown.output {
+            Format::Json => json::run(result, &frame)? + "\n",
+            Format::Terminal => scantling_report::run::run(result, &frame),
+        })?;
+        let (end, report) = End::of(result);
+        let is_error = report.findings.iter().any(|finding| finding.severity == Severity::Error);
+        Ok(if end == End::Done && !is_error { Outcome::Fine } else { Outcome::Faults })
     }
 }
 
@@ -114,26 +136,15 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
-/// Shows a run's report and says what the shell is told.
-pub(crate) fn report(
-    result: &Result<RunReport, RunError>,
-    frame: &Frame<'_>,
-    format: Format,
-) -> Result<Outcome, Failure> {
-    terminal::print(&match format {
-        Format::Json => json::run(result, frame)? + "\n",
-        Format::Terminal => scantling_report::run::run(result, frame),
-    })?;
-    Ok(Outcome::of(usize::from(End::of(result).0 != End::Done)))
-}
-
-/// Whether somebody is there who can be asked.
-pub(crate) fn can_ask() -> bool {
-    std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+/// What is stored in the cluster, or the cluster, cannot be read.
+pub(crate) fn unread(error: RunError) -> Failure {
+    match error {
+        RunError::Refused { why, .. } | RunError::Stopped { why, .. } => Failure::failed(why),
+    }
 }
 
 /// Asks a question that only `y` or `yes` answers with yes.
-pub(crate) async fn ask(question: &str) -> Result<bool, Failure> {
+async fn asked(question: &str) -> Result<bool, Failure> {
     terminal::complain(&format!("{question} [y/N] "));
     let answer = tokio::task::spawn_blocking(|| {
         let mut line = String::new();

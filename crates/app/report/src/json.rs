@@ -3,10 +3,10 @@
 use scantling_finding::{Finding, Severity};
 use scantling_manifest::Candidate;
 use scantling_release::{Change, Checked, Lock, Release};
-use scantling_run::{RunError, RunReport, Stage};
+use scantling_run::{Action, PastRun, RunError, RunReport, Stage, Status};
 use serde::Serialize;
 
-use crate::run::{End, Frame};
+use crate::run::{End, Frame, Purpose};
 
 /// The version of the layout of everything that is written here; it changes when a field goes or changes its meaning.
 const FORMAT: &str = "scantling.dev/v1alpha1";
@@ -131,6 +131,9 @@ pub fn lock(lock: &Lock) -> serde_json::Result<String> {
 struct RunDocument<'a> {
     format: &'a str,
     cluster: &'a str,
+    action: Action,
+    /// Whether nothing was to be written.
+    dry_run: bool,
     #[serde(flatten)]
     end: EndOfRun<'a>,
     report: &'a RunReport,
@@ -155,5 +158,43 @@ pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> serde_jso
         End::Refused(why) => EndOfRun::Refused { why },
         End::Stopped(stage, why) => EndOfRun::Stopped { stage, why },
     };
-    serde_json::to_string_pretty(&RunDocument { format: FORMAT, cluster: frame.place, end, report })
+    serde_json::to_string_pretty(&RunDocument {
+        format: FORMAT,
+        cluster: frame.place,
+        action: frame.action,
+        dry_run: frame.purpose != Purpose::Change,
+        end,
+        report,
+    })
+}
+
+#[derive(Serialize)]
+struct StatusDocument<'a> {
+    format: &'a str,
+    cluster: &'a str,
+    #[serde(flatten)]
+    status: &'a Status,
+}
+
+/// What a cluster has of the platform.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn status(status: &Status, place: &str) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&StatusDocument { format: FORMAT, cluster: place, status })
+}
+
+#[derive(Serialize)]
+struct HistoryDocument<'a> {
+    format: &'a str,
+    cluster: &'a str,
+    runs: &'a [PastRun],
+}
+
+/// The runs that a cluster has seen.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn history(runs: &[PastRun], place: &str) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&HistoryDocument { format: FORMAT, cluster: place, runs })
 }

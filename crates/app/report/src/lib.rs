@@ -13,4 +13,5 @@ pub mod progress;
 pub mod references;
 pub mod rehearsal;
 pub mod run;
+pub mod status;
 pub mod style;

@@ -71,7 +71,8 @@ fn label(outcome: Outcome) -> String {
         Outcome::Updated => (NOTED, "~"),
         Outcome::Adopted => (NOTED, "≈"),
         Outcome::Unchanged => (FAINT, "="),
-        Outcome::KeptByUser => (RISKY, "·"),
+        Outcome::Replaced => (RISKY, "±"),
+        Outcome::KeptByUser | Outcome::Kept => (RISKY, "·"),
         Outcome::Pruned => (RISKY, "-"),
         Outcome::Conflict | Outcome::Failed => (BAD, "✗"),
     };
@@ -94,7 +95,7 @@ pub(crate) fn objects<'a>(out: &mut Page, all: impl Iterator<Item = Shown<'a>>, 
         match (detail, outcome) {
             (Detail::All, _) => group.iter().for_each(|shown| whole(out, shown)),
             (Detail::Summary, Outcome::Unchanged) => {}
-            (Detail::Summary, Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Pruned)
+            (Detail::Summary, Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Replaced | Outcome::Pruned)
                 if group.len() > NAMED =>
             {
                 out.marked(2, &label(*outcome), LABEL, &by_kind(group));

@@ -79,7 +79,7 @@ impl Progress {
                 *group.outcomes.entry(*outcome).or_default() += 1;
                 let style = match outcome {
                     Outcome::Failed | Outcome::Conflict => Some(BAD),
-                    Outcome::KeptByUser => Some(RISKY),
+                    Outcome::KeptByUser | Outcome::Kept => Some(RISKY),
                     _ => None,
                 };
                 news.push(match style {

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use scantling_finding::Severity;
-use scantling_run::{RunError, RunReport, Stage};
+use anstyle::Style;
+use scantling_run::{Action, RunError, RunReport, Stage};
 
 use crate::findings::{Texts, findings};
 use crate::nodes::nodes;
@@ -11,28 +12,28 @@ use crate::objects::{Detail, Shown, objects};
 use crate::page::{Page, shortened};
 use crate::style::{BAD, GOOD, STRONG, Screen, count, paint};
 
-/// What was to be done.
+/// Why a run is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Command {
-    /// To find out what would happen.
+pub enum Purpose {
+    /// To change the cluster.
+    Change,
+    /// To say what would happen.
     Plan,
-    /// To bring a release.
-    Upgrade,
-    /// To go back to a release.
-    Rollback,
-    /// To take the platform away.
-    Uninstall,
+    /// To say what would happen to somebody who is asked next whether it may.
+    Question,
 }
 
 /// What a report of a run needs beside the run.
 #[derive(Debug, Clone, Copy)]
 pub struct Frame<'a> {
-    /// What was to be done.
-    pub command: Command,
+    /// What is to be done.
+    pub action: Action,
+    /// Why.
+    pub purpose: Purpose,
     /// The cluster, in words.
     pub place: &'a str,
-    /// What the release was called on the command line, to say which command comes next.
-    pub named: &'a str,
+    /// The command that changes the cluster, to say what comes next.
+    pub command: &'a str,
     /// The files that findings point into.
     pub texts: &'a Texts<'a>,
     /// How much is shown.
@@ -73,7 +74,7 @@ pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> String {
     gate(&mut out, report, frame.detail);
     match &report.plan {
         // What was planned is of no interest once it is known what came of it.
-        Some(_) if frame.command != Command::Plan && !report.outcomes.is_empty() => {
+        Some(_) if frame.purpose == Purpose::Change && !report.outcomes.is_empty() => {
             objects(&mut out, report.outcomes.iter().map(Shown::from), frame.detail);
         }
         Some(plan) => {
@@ -82,6 +83,7 @@ pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> String {
         }
         None => {}
     }
+    rights(&mut out, report);
     prepulled(&mut out, report);
     catalogue(&mut out, report, frame.detail);
     verified(&mut out, report, frame.detail);
@@ -96,13 +98,13 @@ pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> String {
 
 fn heading(out: &mut Page, report: &RunReport, frame: &Frame<'_>) {
     let title = title(report);
-    let what = match (frame.command, report.from.is_some()) {
-        (Command::Plan, _) => "plan for",
-        (Command::Upgrade, true) => "upgrade of",
-        (Command::Upgrade, false) => "installation on",
-        (Command::Rollback, _) => "rollback on",
-        (Command::Uninstall, _) => "removal from",
+    let what = match (frame.action, report.from.is_some()) {
+        (Action::Upgrade, true) => "upgrade of",
+        (Action::Upgrade, false) => "installation on",
+        (Action::Rollback, _) => "rollback of",
+        (Action::Uninstall, _) => "removal from",
     };
+    let what = if frame.purpose == Purpose::Change { what.to_owned() } else { format!("plan of the {what}") };
     out.led(STRONG, &title, &format!(" · {what} {}", frame.place));
 }
 
@@ -126,6 +128,18 @@ fn gate(out: &mut Page, report: &RunReport, detail: Detail) {
     out.marked(2, &mark, 8, &text);
     for verdict in report.gate.iter().filter(|verdict| detail == Detail::All || !verdict.passes) {
         out.put(4, 2, &format!("{}: {}", verdict.reference, verdict.verdict));
+    }
+}
+
+/// Rights that are missing, each with the command that grants it.
+fn rights(out: &mut Page, report: &RunReport) {
+    if report.missing_rights.is_empty() {
+        return;
+    }
+    out.section("Rights");
+    for missing in &report.missing_rights {
+        out.marked(2, &format!("{} ", paint(BAD, "✗")), 2, &missing.what);
+        out.put(4, 2, &missing.grant);
     }
 }
 
@@ -208,53 +222,65 @@ fn last(out: &mut Page, report: &RunReport, end: End<'_>, frame: &Frame<'_>) {
     out.marked(0, &format!("{} ", paint(style, word)), word.len() + 1, &shortened(&text));
 }
 
-fn done(report: &RunReport, frame: &Frame<'_>) -> (anstyle::Style, &'static str, String) {
-    let warnings = report.findings.iter().filter(|finding| finding.severity != Severity::Note).count();
-    let look =
-        if warnings == 0 { String::new() } else { format!("; see {} above", count(warnings, "finding")) };
-    if frame.command == Command::Plan {
-        let writes =
-            report.plan.as_ref().map_or(0, |plan| plan.steps.iter().filter(|step| step.writes()).count());
-        let text = if writes == 0 {
-            format!(
-                "the cluster is as the release wants it; `scantling upgrade {}` would write nothing",
-                frame.named
-            )
-        } else {
-            format!(
-                "{} would be written; nothing has been. `scantling upgrade {}` does it",
-                count(writes, "object"),
-                frame.named
-            )
-        };
-        return (GOOD, "plan:", text + &look);
+fn done(report: &RunReport, frame: &Frame<'_>) -> (Style, &'static str, String) {
+    let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+    let warnings = report.findings.iter().filter(|finding| finding.severity == Severity::Warning).count();
+    let look: Vec<String> = [(errors, "error"), (warnings, "warning")]
+        .into_iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| count(number, what))
+        .collect();
+    let look = if look.is_empty() { String::new() } else { format!("; see {} above", look.join(" and ")) };
+    let style = if errors > 0 { BAD } else { GOOD };
+    if frame.purpose != Purpose::Change {
+        return (style, "plan:", planned(report, frame) + &look);
     }
-    let title = format!("{} {}", report.release, report.version).trim_end().to_owned();
-    let text = match (frame.command, report.writes) {
-        (Command::Uninstall, writes) => {
+    let title = release(report);
+    let text = match (frame.action, report.writes) {
+        (Action::Uninstall, 0) => "there was nothing to remove".to_owned(),
+        (Action::Uninstall, writes) => {
             format!("the platform is gone, but for what is named above ({})", count(writes, "write"))
         }
         (_, 0) => format!("the cluster has {title} already; nothing was written"),
         (_, writes) => format!("the cluster has {title} ({})", count(writes, "write")),
     };
-    (GOOD, "done:", text + &look)
+    (style, "done:", text + &look)
+}
+
+/// `scantling 2026.2`.
+fn release(report: &RunReport) -> String {
+    format!("{} {}", report.release, report.version).trim().to_owned()
+}
+
+fn planned(report: &RunReport, frame: &Frame<'_>) -> String {
+    let steps = report.plan.iter().flat_map(|plan| &plan.steps);
+    let number = steps.filter(|step| step.writes()).count();
+    let next = if frame.purpose == Purpose::Plan { format!("; `{}` does it", frame.command) } else { String::new() };
+    match (frame.action, number) {
+        (Action::Uninstall, 0) => "there is nothing to remove".to_owned(),
+        (Action::Uninstall, _) => format!("{} would be removed{next}", count(number, "object")),
+        (_, 0) => "every object is as the release wants it".to_owned(),
+        (_, _) => format!("{} would be written, nothing has been{next}", count(number, "object")),
+    }
 }
 
 fn refused(why: &str, frame: &Frame<'_>) -> String {
-    let what = match frame.command {
-        Command::Plan => "an upgrade would stop here; nothing was written".to_owned(),
-        Command::Upgrade | Command::Rollback | Command::Uninstall => {
-            "nothing was written; mend it and run the same command again".to_owned()
-        }
+    let what = match frame.purpose {
+        Purpose::Change => format!("nothing was written; mend it and run `{}` again", frame.command),
+        Purpose::Plan | Purpose::Question => format!("`{}` would stop here; nothing was written", frame.command),
     };
-    format!("{why}. {what}", why = why.trim_end_matches('.'))
+    format!("{}. {what}", why.trim_end_matches('.'))
 }
 
 fn stopped(stage: Stage, why: &str, report: &RunReport, frame: &Frame<'_>) -> String {
-    let next = match (frame.command, &report.from) {
-        (Command::Upgrade, Some(_)) => "the same command continues the run, `scantling rollback` goes back",
-        _ => "the same command continues the run",
+    let back = match (frame.action, &report.from) {
+        (Action::Upgrade, Some(_)) => ", `scantling rollback` goes back",
+        _ => "",
     };
-    let why = why.trim_end_matches('.');
-    format!("in stage {stage}: {why}. What is written stays ({}); {next}", count(report.writes, "write"))
+    format!(
+        "in stage {stage}: {}. What is written stays ({}); `{}` continues the run{back}",
+        why.trim_end_matches('.'),
+        count(report.writes, "write"),
+        frame.command,
+    )
 }
