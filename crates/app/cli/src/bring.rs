@@ -1,22 +1,25 @@
-//! The release that a command brings or plans, read from disk.
+//! A release is read from disk and brought to a cluster, or it is planned to be.
 
 use camino::Utf8PathBuf;
 use clap::Args;
 use scantling_files::{Limits, read_file};
 use scantling_release::{Lock, Release};
 use scantling_report::findings::Texts;
-use scantling_run::{Bundle, Options};
+use scantling_report::run::{Frame, Purpose};
+use scantling_run::{Action, Bundle, Options, upgrade};
 
-use crate::cluster::options;
+use crate::cluster::{ClusterArguments, options};
 use crate::input::Folder;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, Outcome};
+use crate::registries::RegistryArguments;
+use crate::runs::{self, AskArguments, Job, ShownArguments};
 use crate::terminal;
 
 /// The release that a command is about, and what is known of it.
 #[derive(Debug, Args)]
-pub(crate) struct ReleaseArguments {
+struct ReleaseArguments {
     /// The release: a folder with a release.yaml.
-    pub(crate) release: Utf8PathBuf,
+    release: Utf8PathBuf,
     /// The lock of the release; without it release.lock beside release.yaml, and if there is none, what registries say now.
     #[arg(long, value_name = "FILE")]
     lock: Option<Utf8PathBuf>,
@@ -25,27 +28,43 @@ pub(crate) struct ReleaseArguments {
     installed: Option<Utf8PathBuf>,
 }
 
+/// Everything that a plan or an upgrade is told.
+#[derive(Debug, Args)]
+pub(crate) struct BringArguments {
+    #[command(flatten)]
+    release: ReleaseArguments,
+    #[command(flatten)]
+    shown: ShownArguments,
+    #[command(flatten)]
+    cluster: ClusterArguments,
+    #[command(flatten)]
+    registries: RegistryArguments,
+}
+
 /// Folders of releases.
-pub(crate) struct Folders {
+struct Folders {
     release: Folder,
     installed: Option<Folder>,
 }
 
 /// A release that is to be brought.
-pub(crate) struct ToBring {
-    pub(crate) release: Release,
-    pub(crate) options: Options,
+struct ToBring {
+    release: Release,
+    options: Options,
 }
 
 impl ReleaseArguments {
     /// Reads the folders.
-    pub(crate) fn folders(&self) -> Result<Folders, Failure> {
+    fn folders(&self) -> Result<Folders, Failure> {
         let read = |path: &Utf8PathBuf| Folder::read(path)?.whole();
-        Ok(Folders { release: read(&self.release)?, installed: self.installed.as_ref().map(read).transpose()? })
+        Ok(Folders {
+            release: read(&self.release)?,
+            installed: self.installed.as_ref().map(read).transpose()?,
+        })
     }
 
     /// Makes releases of them.
-    pub(crate) fn read(&self, folders: &Folders, texts: &Texts<'_>) -> Result<ToBring, Failure> {
+    fn read(&self, folders: &Folders, texts: &Texts<'_>) -> Result<ToBring, Failure> {
         let release = |folder: &Folder| {
             folder
                 .release_to_bring()
@@ -69,7 +88,7 @@ impl ReleaseArguments {
 
 impl Folders {
     /// The texts of their files, by the paths that findings name.
-    pub(crate) fn texts(&self) -> Texts<'_> {
+    fn texts(&self) -> Texts<'_> {
         let mut texts = Texts::new();
         if let Some(installed) = &self.installed {
             installed.texts(&mut texts);
@@ -77,4 +96,34 @@ impl Folders {
         self.release.texts(&mut texts);
         texts
     }
+}
+
+/// Plans to bring a release; brings it if it is said whether to ask first.
+pub(crate) fn bring(arguments: &BringArguments, ask: Option<&AskArguments>) -> Result<Outcome, Failure> {
+    let folders = arguments.release.folders()?;
+    let texts = folders.texts();
+    let read = arguments.release.read(&folders, &texts)?;
+    runs::runtime()?.block_on(async {
+        let connected = arguments.cluster.connect().await?;
+        let env = connected.environment(&arguments.registries, read.release.namespace.as_deref()).await?;
+        let job = Job {
+            frame: Frame {
+                action: Action::Upgrade,
+                purpose: Purpose::Plan,
+                place: &connected.place.to_string(),
+                command: &format!("scantling upgrade {}", arguments.release.release),
+                texts: &texts,
+                detail: arguments.shown.detail(),
+                screen: terminal::screen(),
+            },
+            options: read.options,
+            shown: &arguments.shown,
+        };
+        let run =
+            async |options: &_, sink: &mut dyn FnMut(_)| upgrade(&env, &read.release, options, sink).await;
+        match ask {
+            None => job.plan(&run).await,
+            Some(ask) => job.carry_out(ask, &run).await,
+        }
+    })
 }

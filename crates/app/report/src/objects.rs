@@ -95,9 +95,10 @@ pub(crate) fn objects<'a>(out: &mut Page, all: impl Iterator<Item = Shown<'a>>, 
         match (detail, outcome) {
             (Detail::All, _) => group.iter().for_each(|shown| whole(out, shown)),
             (Detail::Summary, Outcome::Unchanged) => {}
-            (Detail::Summary, Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Replaced | Outcome::Pruned)
-                if group.len() > NAMED =>
-            {
+            (
+                Detail::Summary,
+                Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Replaced | Outcome::Pruned,
+            ) if group.len() > NAMED => {
                 out.marked(2, &label(*outcome), LABEL, &by_kind(group));
             }
             (Detail::Summary, _) => group.iter().for_each(|shown| named(out, shown)),

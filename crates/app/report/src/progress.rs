@@ -111,13 +111,30 @@ impl Progress {
             }
             What::Refused { .. } => news.push(line(paint(BAD, &event.what.to_string()))),
             What::NodeSkipped { .. } => news.push(line(paint(RISKY, &event.what.to_string()))),
-            What::Finished { writes } => news.push(line(format!("finished, {}", count(*writes, "write")))),
-            What::ClusterRead { nodes, platforms, objects } => news.push(line(format!(
-                "{} ({}), {} of the release and the one before",
-                count(*nodes, "node"),
-                platforms.join(", "),
-                count(*objects, "object"),
-            ))),
+            What::Finished { .. } => news.push(line("finished".to_owned())),
+            What::ClusterRead { nodes, platforms, objects } => {
+                let objects = format!("{} of the release and the one before", count(*objects, "object"));
+                news.push(line(match nodes {
+                    0 => objects,
+                    _ => format!("{} ({}), {objects}", count(*nodes, "node"), platforms.join(", ")),
+                }));
+            }
+            What::Planned { create, update, replace, adopt, unchanged, prune } => {
+                let parts = [
+                    (create, "to create"),
+                    (update, "to update"),
+                    (replace, "to replace"),
+                    (adopt, "to adopt"),
+                    (prune, "to prune"),
+                    (unchanged, "unchanged"),
+                ];
+                let parts: Vec<String> = parts
+                    .into_iter()
+                    .filter(|(number, _)| **number > 0)
+                    .map(|(number, what)| format!("{number} {what}"))
+                    .collect();
+                news.push(line(if parts.is_empty() { "nothing to do".to_owned() } else { parts.join(", ") }));
+            }
             other => news.push(line(other.to_string())),
         }
         news

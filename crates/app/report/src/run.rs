@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use scantling_finding::Severity;
 use anstyle::Style;
+use scantling_finding::Severity;
+use scantling_plan::Outcome;
 use scantling_run::{Action, RunError, RunReport, Stage};
 
 use crate::findings::{Texts, findings};
@@ -111,8 +112,9 @@ fn heading(out: &mut Page, report: &RunReport, frame: &Frame<'_>) {
 /// `scantling 2026.1 → 2026.2`.
 fn title(report: &RunReport) -> String {
     match report.from.as_ref().filter(|from| **from != report.version) {
+        _ if report.version.is_empty() => "the platform".to_owned(),
         Some(from) => format!("{} {from} → {}", report.release, report.version),
-        None => format!("{} {}", report.release, report.version).trim_end().to_owned(),
+        None => format!("{} {}", report.release, report.version),
     }
 }
 
@@ -214,12 +216,21 @@ fn verified(out: &mut Page, report: &RunReport, detail: Detail) {
 /// What happened, and what to do next.
 fn last(out: &mut Page, report: &RunReport, end: End<'_>, frame: &Frame<'_>) {
     out.raw(0, "");
-    let (style, word, text) = match end {
-        End::Done => done(report, frame),
-        End::Refused(why) => (BAD, "refused:", refused(why, frame)),
-        End::Stopped(stage, why) => (BAD, "stopped:", stopped(stage, why, report, frame)),
+    let (style, word, text, next) = match end {
+        End::Done => {
+            let (style, word, text) = done(report, frame);
+            (style, word, text, String::new())
+        }
+        End::Refused(why) => (BAD, "refused:", why.to_owned(), after_refusal(frame)),
+        End::Stopped(stage, why) => {
+            (BAD, "stopped:", format!("in stage {stage}: {why}"), after_stop(report, frame))
+        }
     };
-    out.marked(0, &format!("{} ", paint(style, word)), word.len() + 1, &shortened(&text));
+    let hang = word.len() + 1;
+    out.marked(0, &format!("{} ", paint(style, word)), hang, &shortened(&text));
+    if !next.is_empty() {
+        out.put(hang, 0, &next);
+    }
 }
 
 fn done(report: &RunReport, frame: &Frame<'_>) -> (Style, &'static str, String) {
@@ -235,11 +246,17 @@ fn done(report: &RunReport, frame: &Frame<'_>) -> (Style, &'static str, String) 
     if frame.purpose != Purpose::Change {
         return (style, "plan:", planned(report, frame) + &look);
     }
-    let title = release(report);
+    let title = format!("{} {}", report.release, report.version);
     let text = match (frame.action, report.writes) {
         (Action::Uninstall, 0) => "there was nothing to remove".to_owned(),
         (Action::Uninstall, writes) => {
-            format!("the platform is gone, but for what is named above ({})", count(writes, "write"))
+            let stays = report.outcomes.iter().filter(|ended| ended.outcome != Outcome::Pruned).count();
+            let but = match stays {
+                0 => String::new(),
+                1 => ", 1 object stays, as said above".to_owned(),
+                stays => format!(", {stays} objects stay, as said above"),
+            };
+            format!("the platform is gone{but} ({})", count(writes, "write"))
         }
         (_, 0) => format!("the cluster has {title} already; nothing was written"),
         (_, writes) => format!("the cluster has {title} ({})", count(writes, "write")),
@@ -247,15 +264,11 @@ fn done(report: &RunReport, frame: &Frame<'_>) -> (Style, &'static str, String) 
     (style, "done:", text + &look)
 }
 
-/// `scantling 2026.2`.
-fn release(report: &RunReport) -> String {
-    format!("{} {}", report.release, report.version).trim().to_owned()
-}
-
 fn planned(report: &RunReport, frame: &Frame<'_>) -> String {
     let steps = report.plan.iter().flat_map(|plan| &plan.steps);
     let number = steps.filter(|step| step.writes()).count();
-    let next = if frame.purpose == Purpose::Plan { format!("; `{}` does it", frame.command) } else { String::new() };
+    let next =
+        if frame.purpose == Purpose::Plan { format!("; `{}` does it", frame.command) } else { String::new() };
     match (frame.action, number) {
         (Action::Uninstall, 0) => "there is nothing to remove".to_owned(),
         (Action::Uninstall, _) => format!("{} would be removed{next}", count(number, "object")),
@@ -264,22 +277,22 @@ fn planned(report: &RunReport, frame: &Frame<'_>) -> String {
     }
 }
 
-fn refused(why: &str, frame: &Frame<'_>) -> String {
-    let what = match frame.purpose {
+fn after_refusal(frame: &Frame<'_>) -> String {
+    match frame.purpose {
         Purpose::Change => format!("nothing was written; mend it and run `{}` again", frame.command),
-        Purpose::Plan | Purpose::Question => format!("`{}` would stop here; nothing was written", frame.command),
-    };
-    format!("{}. {what}", why.trim_end_matches('.'))
+        Purpose::Plan | Purpose::Question => {
+            format!("nothing was written; `{}` would stop here", frame.command)
+        }
+    }
 }
 
-fn stopped(stage: Stage, why: &str, report: &RunReport, frame: &Frame<'_>) -> String {
+fn after_stop(report: &RunReport, frame: &Frame<'_>) -> String {
     let back = match (frame.action, &report.from) {
         (Action::Upgrade, Some(_)) => ", `scantling rollback` goes back",
         _ => "",
     };
     format!(
-        "in stage {stage}: {}. What is written stays ({}); `{}` continues the run{back}",
-        why.trim_end_matches('.'),
+        "what is written stays ({}); `{}` continues the run{back}",
         count(report.writes, "write"),
         frame.command,
     )

@@ -74,7 +74,12 @@ fn open_run(out: &mut Page, status: &Status) {
                 2,
                 &format!("{} ", paint(BAD, "stopped")),
                 8,
-                &format!("{what}, begun {}, in stage {}, by {}", when(&open.started), open.reached, open.holder),
+                &format!(
+                    "{what}, begun {}, in stage {}, by {}",
+                    when(&open.started),
+                    open.reached,
+                    open.holder
+                ),
             );
         }
     }
@@ -95,17 +100,19 @@ fn end(out: &mut Page, status: &Status) {
         format!("; `scantling rollback` can go back to {}", others.join(" or "))
     };
     let (style, word, text) = match (&status.open, &status.holder, &status.installed) {
-        (Some(_), Some(_), _) => (NOTED, "going on:", "a run is under way; ask again to see how far it is".to_owned()),
-        (Some(open), None, _) => (
-            BAD,
-            "stopped:",
-            format!("`scantling {}` again continues the run{back}", open.action),
-        ),
+        (Some(_), Some(_), _) => {
+            (NOTED, "going on:", "a run is under way; ask again to see how far it is".to_owned())
+        }
+        (Some(open), None, _) => {
+            (BAD, "stopped:", format!("`scantling {}` again continues the run{back}", open.action))
+        }
         (None, _, None) => (NOTED, "nothing:", "`scantling upgrade RELEASE` installs a release".to_owned()),
         (None, _, Some(_)) if needs_somebody(status) => (
             BAD,
             "trouble:",
-            format!("mend what is named above, or run the upgrade again, which brings back what is missing{back}"),
+            format!(
+                "mend what is named above, or run the upgrade again, which brings back what is missing{back}"
+            ),
         ),
         (None, _, Some(_)) => (GOOD, "fine:", format!("the cluster is as the release wants it{back}")),
     };
@@ -116,7 +123,11 @@ fn end(out: &mut Page, status: &Status) {
 pub fn history(runs: &[PastRun], place: &str, screen: Screen) -> String {
     let mut out = Page::new(screen);
     if runs.is_empty() {
-        out.put(0, 2, &format!("no run has changed {place} yet; `scantling upgrade RELEASE` installs a release"));
+        out.put(
+            0,
+            2,
+            &format!("no run has changed {place} yet; `scantling upgrade RELEASE` installs a release"),
+        );
         return out.text;
     }
     out.led(STRONG, &count(runs.len(), "run"), &format!(" on {place}, the newest first"));

@@ -19,7 +19,8 @@ use crate::terminal;
 )]
 pub(crate) struct Arguments {
     /// The version to go back to; the one before by default. `scantling status` says which are kept.
-    version: Option<String>,
+    #[arg(value_name = "VERSION")]
+    to: Option<String>,
     #[command(flatten)]
     ask: AskArguments,
     #[command(flatten)]
@@ -34,7 +35,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     runs::runtime()?.block_on(async {
         let connected = arguments.cluster.connect().await?;
         let env = connected.environment(&arguments.registries, None).await?;
-        let to = arguments.version.as_deref();
+        let to = arguments.to.as_deref();
         let job = Job {
             frame: Frame {
                 action: Action::Rollback,

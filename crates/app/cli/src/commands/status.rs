@@ -11,7 +11,9 @@ use crate::{runs, terminal};
 
 /// Say which release the cluster has, whether all of it is there and works, and which run is going on.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 1 if something is missing, does not work, or a run has stopped in the middle.")]
+#[command(
+    after_help = "Exit code 1 if something is missing, does not work, or a run has stopped in the middle."
+)]
 pub(crate) struct Arguments {
     /// How the report is written.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use crate::commands::plan;
+use crate::bring::{BringArguments, bring};
 use crate::outcome::{Failure, Outcome};
 use crate::runs::AskArguments;
 
@@ -14,11 +14,11 @@ use crate::runs::AskArguments;
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    plan: plan::Arguments,
+    bring: BringArguments,
     #[command(flatten)]
     ask: AskArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
-    plan::bring(&arguments.plan, Some(&arguments.ask))
+    bring(&arguments.bring, Some(&arguments.ask))
 }
