@@ -12,12 +12,13 @@ use crate::cluster::{ClusterArguments, options};
 use crate::input::Folder;
 use crate::outcome::{Failure, Outcome};
 use crate::registries::RegistryArguments;
+use crate::release_settings::ReleaseArguments;
 use crate::runs::{self, AskArguments, Job, ShownArguments};
 use crate::terminal;
 
 /// The release that a command is about, and what is known of it.
 #[derive(Debug, Args)]
-struct ReleaseArguments {
+struct BroughtArguments {
     /// The release: a folder with a release.yaml.
     release: Utf8PathBuf,
     /// The lock of the release; without it release.lock beside release.yaml, and if there is none, what registries say now.
@@ -32,7 +33,9 @@ struct ReleaseArguments {
 #[derive(Debug, Args)]
 pub(crate) struct BringArguments {
     #[command(flatten)]
-    release: ReleaseArguments,
+    release: BroughtArguments,
+    #[command(flatten)]
+    settings: ReleaseArguments,
     #[command(flatten)]
     shown: ShownArguments,
     #[command(flatten)]
@@ -53,7 +56,7 @@ struct ToBring {
     options: Options,
 }
 
-impl ReleaseArguments {
+impl BroughtArguments {
     /// Reads the folders.
     fn folders(&self) -> Result<Folders, Failure> {
         let read = |path: &Utf8PathBuf| Folder::read(path)?.whole();

@@ -8,6 +8,7 @@ mod outcome;
 mod passwords;
 mod registries;
 mod runs;
+mod release_settings;
 mod sandbox;
 mod terminal;
 mod watch;

@@ -20,7 +20,7 @@ use scantling_endpoint::{Keyring, Mirrors};
 use scantling_image::{Digest, Platform};
 use scantling_registry::{RegistryClient, transport_from_fn};
 use scantling_registry_server::{Pushed, RegistryServer};
-use scantling_release::Release;
+use scantling_release::{Release, Settings};
 use scantling_run::{Entropy, Environment, Options, RunError, RunEvent, RunReport, upgrade};
 use scantling_sandbox::{Flavour, NodeConfig, Reply, Time, World, WorldConfig};
 use serde_json::Value;
@@ -219,7 +219,7 @@ impl Service<Request<Body>> for Sandbox {
 pub fn release(files: &[(&str, &str)]) -> Release {
     let tree: BTreeMap<String, Vec<u8>> =
         files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
-    match Release::read(&tree) {
+    match Release::read(&tree, &Settings::default()) {
         Ok(release) => release,
         Err(error) => panic!("{error:?}"),
     }
