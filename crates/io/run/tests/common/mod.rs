@@ -78,8 +78,15 @@ impl Sandbox {
         self.now(|world| world.objects().find(|(k, _)| *k == key).map(|(_, v)| v.clone()))
     }
 
-    /// Writes seen since the last call.
+    /// Writes seen since the last call, those to the run's lease left out.
     pub fn take_writes(&self) -> Vec<String> {
+        let mut writes = self.take_all_writes();
+        writes.retain(|w| !w.contains("/leases"));
+        writes
+    }
+
+    /// The same with those to the lease.
+    pub fn take_all_writes(&self) -> Vec<String> {
         let mut gate = self.gate.lock().unwrap();
         gate.writes = 0;
         std::mem::take(&mut gate.log)
