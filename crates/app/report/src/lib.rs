@@ -10,6 +10,7 @@ mod nodes;
 pub mod objects;
 mod page;
 pub mod progress;
+pub mod rbac;
 pub mod references;
 pub mod rehearsal;
 pub mod run;
