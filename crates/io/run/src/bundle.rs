@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use scantling_api::object;
 use scantling_cluster::Write;
-use scantling_release::{Lock, Release, Tree, Unreadable};
+use scantling_release::{Lock, Release, Settings, Tree, Unreadable};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -30,6 +30,8 @@ const KEPT: usize = 2;
 pub struct Bundle {
     /// The files of the release.
     pub files: Tree,
+    /// What the admin decided about it.
+    pub settings: Settings,
     /// What its references led to; none if it was brought without a lock and has not been brought whole.
     pub lock: Option<Lock>,
 }
@@ -47,6 +49,8 @@ enum File {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Written {
     files: BTreeMap<String, File>,
+    #[serde(default, skip_serializing_if = "Settings::is_empty")]
+    settings: Settings,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lock: Option<Lock>,
 }
@@ -112,9 +116,9 @@ impl From<PackError> for BundleError {
 }
 
 impl Bundle {
-    /// A bundle of a release's files.
-    pub fn of(files: Tree, lock: Option<Lock>) -> Self {
-        Self { files, lock }
+    /// A bundle of a release's files, with what was decided about it.
+    pub fn of(files: Tree, settings: Settings, lock: Option<Lock>) -> Self {
+        Self { files, settings, lock }
     }
 
     /// The bundle of a version that a cluster keeps.
@@ -142,7 +146,7 @@ impl Bundle {
             };
             files.insert(path, bytes);
         }
-        Ok(Self { files, lock: written.lock })
+        Ok(Self { files, settings: written.settings, lock: written.lock })
     }
 
     /// The release that the files are.
@@ -150,7 +154,7 @@ impl Bundle {
     /// # Errors
     /// When they are none.
     pub fn release(&self) -> Result<Release, Unreadable> {
-        Release::read(&self.files)
+        Release::read(&self.files, &self.settings)
     }
 
     /// The `ConfigMaps` that hold it: parts first, head last.
@@ -162,7 +166,8 @@ impl Bundle {
             };
             (path.clone(), file)
         });
-        let written = Written { files: files.collect(), lock: self.lock.clone() };
+        let written =
+            Written { files: files.collect(), settings: self.settings.clone(), lock: self.lock.clone() };
         let text =
             serde_json::to_vec(&written).map_err(|e| BundleError::NotWritable { reason: e.to_string() })?;
         Ok(pack(&head_name(version), &[("release", name), ("version", version)], &text)?)
@@ -251,7 +256,8 @@ mod tests {
             ("release.yaml".to_owned(), b"a: b".to_vec()),
             ("logo.png".to_owned(), vec![0xff, 0x00, 0x80]),
         ]);
-        let bundle = Bundle::of(files, None);
+        let settings = Settings { registry: Some("r.example.com".to_owned()), ..Settings::default() };
+        let bundle = Bundle::of(files, settings, None);
         let maps = bundle.to_config_maps("r", "1.0").unwrap();
         assert_eq!(Bundle::from_config_maps(&maps, "1.0").unwrap(), bundle);
         let why = Bundle::from_config_maps(&maps, "2.0").unwrap_err().to_string();

@@ -7,7 +7,7 @@ use scantling_api::{ObjectKey, object};
 use scantling_cluster::{ClusterError, Resource, Write};
 use scantling_image::Digest;
 use scantling_plan::{Origin, Outcome, Plan, Step, is_applied};
-use scantling_release::{Release, Tree, Wave};
+use scantling_release::{Release, Settings, Tree, Wave};
 use serde_json::Value;
 
 use crate::environment::Environment;
@@ -67,7 +67,7 @@ pub async fn uninstall(
     options: &Options,
     sink: &mut dyn FnMut(RunEvent),
 ) -> Result<RunReport, RunError> {
-    let nothing = Release::read(&Tree::new()).map_err(RunError::unread)?;
+    let nothing = Release::read(&Tree::new(), &Settings::default()).map_err(RunError::unread)?;
     let options = Options { lock: None, installed: None, bundle: None, ..options.clone() };
     let mut session = Session::new(env, &nothing, &options, Action::Uninstall, sink);
     let mut steps = Vec::new();
