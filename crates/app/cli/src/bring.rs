@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use clap::Args;
 use scantling_files::{Limits, read_file};
-use scantling_release::{Lock, Release};
+use scantling_release::{Lock, Release, Settings, Unreadable};
 use scantling_report::findings::Texts;
 use scantling_report::run::{Frame, Purpose};
 use scantling_run::{Action, Bundle, Options, upgrade};
@@ -67,21 +67,21 @@ impl BroughtArguments {
     }
 
     /// Makes releases of them.
-    fn read(&self, folders: &Folders, texts: &Texts<'_>) -> Result<ToBring, Failure> {
-        let release = |folder: &Folder| {
-            folder
-                .release_to_bring()
-                .map_err(|unreadable| Failure::unreadable(&unreadable.findings, texts, terminal::screen()))
-        };
+    fn read(&self, settings: &Settings, folders: &Folders, texts: &Texts<'_>) -> Result<ToBring, Failure> {
+        let unreadable =
+            |unreadable: Unreadable| Failure::unreadable(&unreadable.findings, texts, terminal::screen());
         let lock = match &self.lock {
             Some(path) => Some(Lock::parse(path.as_str(), &read_file(path, &Limits::default())?)?),
             None => folders.release.lock()?,
         };
+        let installed =
+            folders.installed.as_ref().map(|folder| folder.previous_release(settings)).transpose();
+        let files = folders.release.files_to_bring().clone();
         Ok(ToBring {
-            release: release(&folders.release)?,
+            release: folders.release.release_to_bring(settings).map_err(unreadable)?,
             options: Options {
-                installed: folders.installed.as_ref().map(release).transpose()?,
-                bundle: Some(Bundle::of(folders.release.files_to_bring().clone(), lock.clone())),
+                installed: installed.map_err(unreadable)?,
+                bundle: Some(Bundle::of(files, settings.clone(), lock.clone())),
                 lock,
                 ..options()?
             },
@@ -105,7 +105,7 @@ impl Folders {
 pub(crate) fn bring(arguments: &BringArguments, ask: Option<&AskArguments>) -> Result<Outcome, Failure> {
     let folders = arguments.release.folders()?;
     let texts = folders.texts();
-    let read = arguments.release.read(&folders, &texts)?;
+    let read = arguments.release.read(&arguments.settings.settings(), &folders, &texts)?;
     runs::runtime()?.block_on(async {
         let connected = arguments.cluster.connect().await?;
         let env = connected.environment(&arguments.registries, read.release.namespace.as_deref()).await?;

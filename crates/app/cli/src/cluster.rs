@@ -150,6 +150,9 @@ pub(crate) fn cannot_reach(error: ClusterError) -> Failure {
         ClusterError::Unreachable { .. } => Failure::failed(text).with_hint(
             "see that the cluster is up and that the kubeconfig's address is right; --context names another",
         ),
+        ClusterError::Forbidden { .. } => Failure::failed(text).with_hint(
+            "`scantling rbac RELEASE --to WHO` prints the rights that are needed, for somebody who may grant them",
+        ),
         _ => Failure::failed(text),
     }
 }

@@ -61,8 +61,8 @@ impl Folder {
     }
 
     /// The release in it as it is brought to a cluster.
-    pub(crate) fn release_to_bring(&self) -> Result<Release, Unreadable> {
-        Release::read_at(self.reading.root.as_str(), &self.uncovered)
+    pub(crate) fn release_to_bring(&self, settings: &Settings) -> Result<Release, Unreadable> {
+        Release::read_at(self.reading.root.as_str(), &self.uncovered, settings)
     }
 
     /// The files of the release as it is brought to a cluster.

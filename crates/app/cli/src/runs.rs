@@ -5,7 +5,6 @@ use std::io::IsTerminal as _;
 use clap::Args;
 use scantling_finding::Severity;
 use scantling_image::Digest;
-use scantling_plan::Plan;
 use scantling_report::json;
 use scantling_report::objects::Detail;
 use scantling_report::run::{End, Frame, Purpose};

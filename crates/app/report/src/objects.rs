@@ -127,7 +127,10 @@ fn named(out: &mut Page, shown: &Shown<'_>) {
         _ => shown.cause.to_owned(),
     };
     out.marked(2, &label(shown.outcome), LABEL, &shortened(&about(shown.key, &more)));
-    shown.conflicts.iter().for_each(|field| out.put(2 + LABEL, 2, &foreign("stops at", field)));
+    // The cause names the only one.
+    if shown.conflicts.len() > 1 {
+        shown.conflicts.iter().for_each(|field| out.put(2 + LABEL, 2, &foreign("stops at", field)));
+    }
 }
 
 /// The fields that are written, as many as can be taken in.

@@ -59,6 +59,10 @@ impl Progress {
         let before = before(event, begun);
         let mut news = self.ended_by(event, &before);
         let line = |text: String| News::Line(format!("{before}{}", one_line(&shortened(&text))));
+        let styled = |style, lead: &str, rest: &str| {
+            let (lead, rest) = (one_line(&shortened(lead)), one_line(&shortened(rest)));
+            News::Line(format!("{before}{}{rest}", paint(style, &lead)))
+        };
         let now = |text: String| News::Now(format!("{before}{}", one_line(&shortened(&text))));
         match &event.what {
             What::Probed { reference, verdict, .. } => {
@@ -66,7 +70,7 @@ impl Progress {
                 if verdict.starts_with(PULLABLE) {
                     self.pullable += 1;
                 } else {
-                    news.push(line(paint(BAD, &format!("{reference}: {verdict}"))));
+                    news.push(styled(BAD, &format!("{reference}: {verdict}"), ""));
                 }
                 news.push(now(format!("{} asked: {reference}", self.asked)));
             }
@@ -83,7 +87,7 @@ impl Progress {
                     _ => None,
                 };
                 news.push(match style {
-                    Some(style) => line(format!("{}: {key}: {cause}", paint(style, &outcome.to_string()))),
+                    Some(style) => styled(style, &outcome.to_string(), &format!(": {key}: {cause}")),
                     None => now(format!("{}: {key}", group.far())),
                 });
             }
@@ -109,8 +113,8 @@ impl Progress {
                     now(format!("{node}: has {has} of {wanted} images: {image}"))
                 });
             }
-            What::Refused { .. } => news.push(line(paint(BAD, &event.what.to_string()))),
-            What::NodeSkipped { .. } => news.push(line(paint(RISKY, &event.what.to_string()))),
+            What::Refused { .. } => news.push(styled(BAD, &event.what.to_string(), "")),
+            What::NodeSkipped { .. } => news.push(styled(RISKY, &event.what.to_string(), "")),
             What::Finished { .. } => news.push(line("finished".to_owned())),
             What::ClusterRead { nodes, platforms, objects } => {
                 let objects = format!("{} of the release and the one before", count(*objects, "object"));

@@ -110,7 +110,10 @@ mod tests {
         let text = yaml(&rules, "what for", "runner", Some(&subject));
         let kinds: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("kind: ")).collect();
         assert_eq!(kinds, ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"], "{text}");
-        assert!(text.starts_with("# what for\n") && text.contains(r#"- {"apiGroups":[""],"resources":["pods"],"verbs":["list"]}"#));
+        assert!(
+            text.starts_with("# what for\n")
+                && text.contains(r#"- {"apiGroups":[""],"resources":["pods"],"verbs":["list"]}"#)
+        );
         assert!(text.contains(r#"- {"kind":"ServiceAccount","name":"bringer","namespace":"ci"}"#), "{text}");
         let list: Value = serde_json::from_str(&list(&rules, "runner", None).unwrap()).unwrap();
         assert_eq!(list["items"].as_array().unwrap().len(), 2);

@@ -11,8 +11,12 @@ const NAMED: usize = 20;
 
 /// Whether somebody has to do something.
 pub fn needs_somebody(status: &Status) -> bool {
-    let stopped = status.open.is_some() && status.holder.is_none();
-    stopped || !status.missing.is_empty() || !status.unhealthy.is_empty()
+    match (&status.open, &status.holder) {
+        // What is missing or does not work yet is what the run is about.
+        (Some(_), Some(_)) => false,
+        (Some(_), None) => true,
+        (None, _) => !status.missing.is_empty() || !status.unhealthy.is_empty(),
+    }
 }
 
 /// The report of `scantling status`.

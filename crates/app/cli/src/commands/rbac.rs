@@ -61,8 +61,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     terminal::print(&match arguments.output {
         Format::Json => rbac::list(&rules, &arguments.name, subject)? + "\n",
         Format::Terminal => {
-            let about =
-                format!("The least rights with which {} can be brought, gone back from and removed.", release.title());
+            let about = format!(
+                "The least rights with which {} can be brought, gone back from and removed.",
+                release.title()
+            );
             rbac::yaml(&rules, &about, &arguments.name, subject)
         }
     })?;
