@@ -28,8 +28,10 @@ mod context;
 mod crds;
 mod difference;
 mod marker;
+mod network;
 mod notebook;
 mod reconciler;
+pub mod serving;
 
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
@@ -39,3 +41,4 @@ pub use difference::difference;
 pub use marker::MARKER;
 pub use notebook::{MAX_NAME, NOTEBOOKS};
 pub use reconciler::{RECONCILERS, Reconciler};
+pub use serving::{MAX_SERVICE_NAME, SERVING};
