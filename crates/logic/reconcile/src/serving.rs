@@ -37,6 +37,7 @@ mod select;
 mod status;
 mod storage;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use scantling_api::kserve::{InferenceServiceSpec, ModelSpec, PredictorSpec};
@@ -48,7 +49,7 @@ use serde_json::{Value, json};
 use crate::action::{Action, EventKind, MANAGER, Target};
 use crate::condition;
 use crate::context::Context;
-use crate::network::Allowed;
+use crate::isolation::{ALLOW_FROM, SYSTEM_NAMESPACE, allowed_namespaces};
 use crate::notebook::{apply_unless_done, patch};
 use crate::reconciler::Reconciler;
 
@@ -62,8 +63,6 @@ use storage::Places;
 pub use fields::{ANNOTATIONS, Field, LABELS, RUNTIME_FIELDS, SERVICE_FIELDS, Use};
 pub use rollout::Roll;
 
-/// Where the platform's operator runs.
-pub(crate) const OPERATOR_NAMESPACE: &str = "scantling-system";
 /// The Deployment of the platform's operator, whose image fetches models.
 pub(crate) const OPERATOR: &str = "scantling-operator";
 
@@ -166,7 +165,7 @@ struct Wish {
     predictor: PredictorSpec,
     template: Template,
     has_storage: bool,
-    allowed: Allowed,
+    allowed: BTreeSet<String>,
     chosen_for: String,
 }
 
@@ -190,7 +189,7 @@ impl<'a> One<'a> {
             let written_for = rollout::written_for(self.service);
             let change = self.change(chosen, wish, live, &written_for);
             let decided = change.roll();
-            writes = self.writes(change, wish, &decided);
+            writes = self.writes(change, wish, &decided, context);
             roll = Some(decided);
         }
         // The status comes first: a write that fails, on a quota say, must not keep it back.
@@ -260,7 +259,7 @@ impl<'a> One<'a> {
             return Err(invalid("RuntimeNotSupported", format!("{}: {first}", runtime.described())));
         }
         let account = predictor.pod.get("serviceAccountName").and_then(Value::as_str);
-        let operator: Option<Deployment<'_>> = self.observed.one(OPERATOR_NAMESPACE, OPERATOR);
+        let operator: Option<Deployment<'_>> = self.observed.one(SYSTEM_NAMESPACE, OPERATOR);
         let fetch_image = operator
             .and_then(|operator| operator.object().pointer("/spec/template/spec/containers/0/image"))
             .and_then(Value::as_str);
@@ -406,7 +405,7 @@ impl<'a> One<'a> {
         (!external).then(|| i64::from(predictor.min_replicas.unwrap_or(1)))
     }
 
-    fn writes(self, change: Change<'_>, wish: &Wish, roll: &Roll) -> Vec<Action> {
+    fn writes(self, change: Change<'_>, wish: &Wish, roll: &Roll, context: &Context<'_>) -> Vec<Action> {
         let (namespace, name) = (self.service.namespace(), self.name());
         let policy = self.observed.one::<NetworkPolicy<'_>>(namespace, &name).map(View::object);
         let service = self.observed.one::<Service<'_>>(namespace, &name).map(View::object);
@@ -414,7 +413,8 @@ impl<'a> One<'a> {
         let strategy = change.strategy(roll, wish.predictor.deployment_strategy.as_ref());
         let mut writes = Vec::new();
         // Guarded before there is anything to guard.
-        writes.extend(apply_unless_done(desired::policy(self.service, &wish.allowed), policy));
+        let guard = desired::policy(self.service, &wish.template, context.namespace, &wish.allowed);
+        writes.extend(apply_unless_done(guard, policy));
         writes.extend(apply_unless_done(desired::service(self.service, &wish.template), service));
         match (roll, change.live) {
             (Roll::Waits { .. }, Some(live)) => {

@@ -1,5 +1,7 @@
 //! The objects of a predictor.
 
+use std::collections::BTreeSet;
+
 use scantling_api::kserve::{ModelSpec, PredictorSpec, Raw};
 use scantling_api::object;
 use scantling_api::schema::Schema;
@@ -15,6 +17,7 @@ use super::select::Runtime;
 use super::status::{IMAGE_RESOLVED, RUNTIME_RESOLVED};
 use super::storage::{MODEL_FOLDER, Storage};
 use crate::applied::sealed;
+use crate::isolation::network_policy;
 
 /// The container of a runtime that serves the model.
 pub(crate) const CONTAINER: &str = "kserve-container";
@@ -332,6 +335,12 @@ pub(crate) fn service(service: InferenceService<'_>, template: &Template) -> Val
 }
 
 /// The policy, sealed.
-pub(crate) fn policy(service: InferenceService<'_>, allowed: &crate::network::Allowed) -> Value {
-    crate::network::policy(metadata(service), &json!({"matchLabels": selector(service)}), allowed, &[])
+pub(crate) fn policy(
+    service: InferenceService<'_>,
+    template: &Template,
+    platform_namespace: &str,
+    allowed: &BTreeSet<String>,
+) -> Value {
+    let ports = [template.port.1.clone()];
+    sealed(network_policy(&metadata(service), &selector(service), &ports, platform_namespace, allowed))
 }

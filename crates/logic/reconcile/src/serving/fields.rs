@@ -278,12 +278,12 @@ pub const ANNOTATIONS: &[Field] = &[
     field(
         "serving.kserve.io/enable-auth",
         Refused,
-        "no proxy stands before a predictor; `scantling.dev/allow-namespaces` says who gets answers",
+        "no proxy stands before a predictor; `scantling.dev/allow-from` says who gets answers",
     ),
     field(
         "security.opendatahub.io/enable-auth",
         Refused,
-        "no proxy stands before a predictor; `scantling.dev/allow-namespaces` says who gets answers",
+        "no proxy stands before a predictor; `scantling.dev/allow-from` says who gets answers",
     ),
 ];
 

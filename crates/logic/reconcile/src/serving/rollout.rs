@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scantling_api::object;
 use scantling_image::Digest;
 use scantling_observed::{
-    Deployment, InferenceService, Node, Observed, PersistentVolumeClaim, Pod, Rollout, View as _,
+    Deployment, InferenceService, ModelRoll, Node, Observed, PersistentVolumeClaim, Pod, Rollout, View as _,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -105,9 +105,10 @@ impl Change<'_> {
         if object::annotation(self.runtime.object, DISABLE_AUTO_UPDATE) == Some("true") {
             return Some(format!("{DISABLE_AUTO_UPDATE} is set on {}", self.runtime.described()));
         }
-        let platform = self.observed.of_kind("scantling.dev", "Platform").map(|(_, platform)| platform);
-        let mut rolls = platform.map(|platform| object::text(platform, "/spec/models/roll"));
-        rolls.any(|roll| roll == "manual").then(|| "the platform's policy is models.roll: manual".to_owned())
+        // A platform whose spec cannot be read asks for nothing; its own condition says so.
+        let platform = self.observed.platform()?.spec().ok()?;
+        (platform.models.roll == ModelRoll::Manual)
+            .then(|| "the platform's policy is models.roll: manual".to_owned())
     }
 
     /// Why a new pod cannot stand beside an old one, if that is so.

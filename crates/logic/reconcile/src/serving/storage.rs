@@ -178,7 +178,7 @@ impl Places<'_> {
             "FetcherUnknown",
             format!(
                 "the image that fetches models is that of Deployment {}/{}, which is not there: install the platform's operator",
-                super::OPERATOR_NAMESPACE,
+                crate::isolation::SYSTEM_NAMESPACE,
                 super::OPERATOR
             ),
         )
