@@ -48,15 +48,11 @@ use crate::reconciler::Reconciler;
 use resolve::{Refusal, Resolved, resolve};
 use status::{Facts, IMAGE_RESOLVED, Running, UPDATE_PENDING};
 
-<<<<<<< HEAD
-pub(crate) use status::{patch, pending};
-=======
 pub(crate) use definition::NOTEBOOK_DEFINITION;
 pub use definition::{
     Claimed, DesiredImage, NotebookCondition, NotebookSpec, NotebookStatus, NotebookTemplate, RunningImage,
 };
-pub(crate) use status::pending;
->>>>>>> main
+pub(crate) use status::{patch, pending};
 
 /// Longest name of a notebook, in bytes: a pod's label `controller-revision-hash` has the set's name and eleven characters more, and a
 /// label has at most 63.

@@ -28,6 +28,7 @@
 //! Conditions `RuntimeResolved`, `ImageResolved`, `StorageReady`, `Pinned`, `RolloutPending`, `FieldsIgnored`, `PredictorReady`,
 //! `IngressReady`, `Ready`, and events of the same reasons.
 
+mod definition;
 mod desired;
 mod fields;
 mod placeholder;
@@ -60,6 +61,8 @@ use select::Chosen;
 use status::{Pods, Told};
 use storage::Places;
 
+pub(crate) use definition::{CLUSTER_RUNTIME_DEFINITION, RUNTIME_DEFINITION, SERVICE_DEFINITION};
+pub use definition::{InferenceServiceStatus, ModelStatus};
 pub use fields::{ANNOTATIONS, Field, LABELS, RUNTIME_FIELDS, SERVICE_FIELDS, Use};
 pub use rollout::Roll;
 
@@ -272,8 +275,8 @@ impl<'a> One<'a> {
         let storage = places.storage(model)?;
         let has_storage = storage.init.is_some();
         let template = desired::template(self.service, &predictor, model, runtime, storage)?;
-        let allowed =
-            Allowed::of(self.service.object()).map_err(|error| invalid("AnnotationMalformed", error))?;
+        let allowed = allowed_namespaces(self.service.annotation(ALLOW_FROM))
+            .map_err(|error| invalid("AnnotationMalformed", error))?;
         self.nothing_foreign()?;
         Ok(Wish { predictor, template, has_storage, allowed, chosen_for: select::chosen_for(model) })
     }

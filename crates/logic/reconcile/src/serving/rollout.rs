@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use scantling_api::kserve::Raw;
 use scantling_api::object;
 use scantling_image::Digest;
 use scantling_observed::{
@@ -141,9 +142,9 @@ impl Change<'_> {
 
     /// The strategy of the Deployment: the owner's, else one without a gap where there is room. It is decided when a template changes and
     /// stays until the next change, unless a new pod finds no room after all.
-    pub(crate) fn strategy(self, roll: &Roll, owner: Option<&Value>) -> Value {
+    pub(crate) fn strategy(self, roll: &Roll, owner: Option<&Raw>) -> Value {
         if let Some(owner) = owner {
-            return owner.clone();
+            return Value::Object(owner.clone());
         }
         let recreate = match roll {
             Roll::Recreate { .. } => true,

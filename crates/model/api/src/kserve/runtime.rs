@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Raw;
 
 /// How models of some formats are served: the pod that does it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct ServingRuntimeSpec {
     /// Formats of models that it serves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -34,14 +35,14 @@ pub struct ServingRuntimeSpec {
     pub containers: Vec<Raw>,
     /// Several pods for one model. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker_spec: Option<Value>,
+    pub worker_spec: Option<Raw>,
     /// Fields of a pod: `volumes`, `nodeSelector`, `affinity`, `tolerations`, `imagePullSecrets` …; and fields for serving many models.
     #[serde(flatten)]
     pub pod: Raw,
 }
 
 /// A format of models that a runtime serves.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SupportedModelFormat {
     /// Its name, such as `sklearn`.

@@ -2,28 +2,30 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::Raw;
 
 /// A model that is served.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct InferenceServiceSpec {
     /// What answers.
     pub predictor: PredictorSpec,
     /// What changes requests and answers. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub transformer: Option<Value>,
+    pub transformer: Option<Raw>,
     /// What explains answers. Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub explainer: Option<Value>,
+    pub explainer: Option<Raw>,
 }
 
 /// What answers requests: a model in a runtime.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct PredictorSpec {
     /// The model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,15 +44,16 @@ pub struct PredictorSpec {
     pub annotations: BTreeMap<String, String>,
     /// How pods are replaced, as a Deployment has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub deployment_strategy: Option<Value>,
+    pub deployment_strategy: Option<Raw>,
     /// Fields of a pod (`serviceAccountName`, `nodeSelector`, `tolerations` …) and of KServe that are ignored or refused.
     #[serde(flatten)]
     pub pod: Raw,
 }
 
 /// A model and where it is.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct ModelSpec {
     /// Its format.
     pub model_format: ModelFormat,
@@ -72,7 +75,7 @@ pub struct ModelSpec {
 }
 
 /// A format of models.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelFormat {
     /// Its name, such as `sklearn`.
@@ -83,7 +86,7 @@ pub struct ModelFormat {
 }
 
 /// A place of a data connection.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StorageSpec {
     /// The data connection: a key of the secret `storage-config`, or the name of a secret.
