@@ -3,9 +3,11 @@
 #![allow(clippy::print_stdout, reason = "a task speaks to whoever runs it")]
 
 mod api;
+mod crds;
 mod docs;
 mod fuzz;
 mod images;
+mod real;
 mod record;
 mod test;
 mod tidy;
@@ -28,6 +30,8 @@ struct Arguments {
 enum Task {
     /// Write the facts about Kubernetes' API from the Go modules of a Kubernetes release (needs `go`).
     Api(api::Arguments),
+    /// Write the definitions of our kinds from their types.
+    Crds(crds::Arguments),
     /// Write a real API server's answers to the requests that the sandbox is held against (needs `curl`).
     Record(record::Arguments),
     /// Write the reference pages under docs/reference from the program and its code.
@@ -45,6 +49,7 @@ enum Task {
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().task {
         Task::Api(arguments) => api::run(&arguments, &root())?,
+        Task::Crds(arguments) => crds::run(&arguments, &root())?,
         Task::Record(arguments) => record::run(&arguments, &root())?,
         Task::Docs(arguments) => docs::run(&arguments, &root())?,
         Task::Fuzz(arguments) => fuzz::run(&arguments, &root())?,

@@ -34,6 +34,10 @@ const PROGRAM_FAILED: [&str; 2] =
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> ExitCode {
     let mut count = Count::default();
     provide(&mut count, arguments.install, root);
+    if let Err(error) = crate::real::provide(arguments.install) {
+        println!("a real cluster can't be provided: {error:#}");
+        count.failed += 1;
+    }
 
     check(&mut count, "format", || succeeds(root, &["fmt", "--all", "--check"]));
     check(&mut count, "format of the fuzz targets", || {
@@ -48,6 +52,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> ExitCode {
         succeeds(root, &[&["clippy"], &fuzz[..], &lints[..]].concat())
     });
     check(&mut count, "reference pages and links", || crate::docs::run_check(root));
+    check(&mut count, "definitions of our kinds", || crate::crds::run_check(root));
     tests(&mut count, "tests", root, &[]);
     tests(&mut count, "tests of the fuzz targets", root, &fuzz);
 

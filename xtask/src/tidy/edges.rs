@@ -13,12 +13,13 @@ const LAYERS: [&str; 5] = ["model", "logic", "io", "world", "app"];
 const PURE_LAYERS: usize = 2;
 
 /// Other people's crates that pure layers may use: formats, encodings, hashes and errors.
-const ALLOWED_IN_PURE: [&str; 11] = [
+const ALLOWED_IN_PURE: [&str; 12] = [
     "base64",
     "flate2",
     "jiff",
     "oci-spec",
     "saphyr-parser",
+    "schemars",
     "serde",
     "serde_json",
     "serde_path_to_error",

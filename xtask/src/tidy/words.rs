@@ -32,7 +32,7 @@ const RULES: [Rule; 24] = [
     ("Zoned::now", &[], TIME),
     ("Rng::new", &[], CHANCE),
     ("Rng::default", &[], CHANCE),
-    ("getrandom", &[], CHANCE),
+    ("getrandom", &[CLI], CHANCE),
     ("RandomState", &[], CHANCE),
     ("std::thread", &[IMAGES, CLI], ONE_TASK),
     ("tokio::spawn", &[CLI], ONE_TASK),

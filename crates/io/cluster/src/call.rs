@@ -80,7 +80,7 @@ fn unreachable(what: &str, error: &kube::Error) -> ClusterError {
 }
 
 /// The last error of a chain: `kube` and `hyper` wrap the cause several times without adding to it.
-fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(next) = last.source() {
         last = next;

@@ -1,15 +1,11 @@
 //! A cluster as the product reaches it: reads and writes of whole objects over one client.
 
-use std::path::Path;
-
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::BodyExt;
-use kube::client::{Body, ConfigExt};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::client::Body;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_observed::Observed;
 use serde_json::{Value, json};
-use tower::{BoxError, Service, ServiceBuilder, ServiceExt};
+use tower::{BoxError, Service};
 
 use crate::call::{Payload, call, encode};
 use crate::error::ClusterError;
@@ -149,33 +145,6 @@ impl Cluster {
         B::Error: Into<BoxError>,
     {
         Self { client: stack(service, seed), jitter: Jitter::new(seed.rotate_left(32)) }
-    }
-
-    /// The cluster that a kubeconfig names, by its current context or another.
-    ///
-    /// # Errors
-    /// [`ClusterError::Configuration`] when the file, the context or the credentials in it cannot be used.
-    pub async fn from_kubeconfig(
-        path: &Path,
-        context: Option<&str>,
-        seed: u64,
-    ) -> Result<Self, ClusterError> {
-        let what = path.display().to_string();
-        let bad = |message: String| ClusterError::Configuration { what: what.clone(), message };
-        let file = Kubeconfig::read_from(path).map_err(|e| bad(e.to_string()))?;
-        let options = KubeConfigOptions { context: context.map(ToOwned::to_owned), ..Default::default() };
-        let config =
-            kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|e| bad(e.to_string()))?;
-        let connector = config.rustls_https_connector().map_err(|e| bad(e.to_string()))?;
-        let http = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new())
-            .build(connector);
-        let service = ServiceBuilder::new()
-            .layer(config.base_uri_layer())
-            .option_layer(config.auth_layer().map_err(|e| bad(e.to_string()))?)
-            .map_err(BoxError::from)
-            .service(http)
-            .map_response(|response| response.map(|body| BodyExt::map_err(body, BoxError::from)));
-        Ok(Self::over(service, seed))
     }
 
     /// The client itself, for watches and for what is not about whole objects.

@@ -6,7 +6,8 @@
 //!     Cluster ── served()  which kinds there are
 //!        │    ── get, list reads of whole objects
 //!        ├────── write()   every change, one request each
-//!        └────── drive()   watch → cache → reconcile → write, for as long as somebody wants
+//!        ├────── drive()   watch → cache → reconcile → write, for as long as somebody wants
+//!        └────── lease()   at most one of several processes does the work
 //! ```
 //!
 //! Nothing here knows what a release is, and nothing asks whether the cluster is a real one.
@@ -14,14 +15,18 @@
 mod call;
 mod clock;
 mod cluster;
+mod connect;
 mod driver;
 mod error;
+mod lease;
 mod served;
 mod stack;
 
 pub use clock::Clock;
 pub use cluster::{Cluster, MANAGER, Write, Written};
+pub use connect::{Origin, Place};
 pub use driver::{DriveEvent, DriveSettings, Driven};
 pub use error::{ClusterError, FieldConflict};
+pub use lease::{Held, Lease};
 pub use served::{Resource, Served};
 pub use stack::{Jitter, stack};

@@ -68,6 +68,12 @@ pub struct Served {
 }
 
 impl Served {
+    /// One kind, for writes that need not ask first.
+    pub(crate) fn only(resource: Resource) -> Self {
+        let kind = (resource.gvk.group.clone(), resource.gvk.kind.clone());
+        Self { kinds: BTreeMap::from([(kind, vec![resource])]) }
+    }
+
     /// Asks the server (`/api`, `/apis` and one request for each group and version).
     pub(crate) async fn ask(client: &kube::Client) -> Result<Self, ClusterError> {
         let mut served = Self::default();

@@ -291,6 +291,10 @@ impl Session<'_> {
         let spec = NotebookImageSpec {
             selection: offer.selection(),
             title: offer.tag.display_name.clone().unwrap_or_else(|| offer.stream.clone()),
+            about: String::new(),
+            recommended: false,
+            outdated: false,
+            accelerator: None,
             image,
             aliases: aliases.into_iter().collect(),
             packages: known.packages.iter().filter(|p| names.contains(p.name.as_str())).cloned().collect(),

@@ -25,8 +25,10 @@ mod node;
 mod notebook;
 mod notebook_image;
 mod ownership;
+mod platform;
 mod pod;
 mod rollout;
+mod serving;
 mod snapshot;
 mod state;
 mod view;
@@ -36,10 +38,16 @@ pub use config::{ConfigMap, Secret, SecretValue};
 pub use image_stream::{Condition, ImageStream, StreamTag, TagItem};
 pub use node::{Node, NodeImage};
 pub use notebook::{Notebook, annotations};
-pub use notebook_image::{NotebookImage, NotebookImageSpec, PackageVersion, SpecError};
+pub use notebook_image::{NotebookImage, NotebookImageSpec, NotebookImageStatus, PackageVersion, SpecError};
+pub use platform::{
+    APPROVED, Approval, Culling, ModelPolicy, ModelRoll, NotebookPolicy, NotebookRestart, OnFailure,
+    PLATFORM_NAME, Platform, PlatformComponent, PlatformCondition, PlatformRun, PlatformSpec, PlatformStatus,
+    WantedRelease,
+};
 pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
+pub use serving::{ClusterServingRuntime, InferenceService, ServingRuntime};
 pub use snapshot::MAX_LIST_DEPTH;
 pub use state::{Observed, ObservedError};
 pub use view::View;
-pub use workload::{Deployment, Service, StatefulSet};
+pub use workload::{Deployment, NetworkPolicy, PersistentVolumeClaim, Service, ServiceAccount, StatefulSet};

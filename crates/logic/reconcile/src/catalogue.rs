@@ -3,9 +3,36 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_image::{Digest, Reference, Sameness};
-use scantling_observed::{NotebookImage, NotebookImageSpec, Observed, PackageVersion, SpecError, View as _};
+use scantling_observed::{
+    NotebookImage, NotebookImageSpec, NotebookImageStatus, Observed, PackageVersion, SpecError, View as _,
+};
 
 use crate::context::Context;
+use crate::crds::{Column, Definition, Scope, schema_of};
+
+/// The definition of [`NotebookImage`].
+pub(crate) const NOTEBOOK_IMAGE_DEFINITION: Definition = Definition {
+    about: "One image that a notebook can be made from. Written by an upgrade, read by spawners.",
+    group: "scantling.dev",
+    version: "v1alpha1",
+    kind: "NotebookImage",
+    plural: "notebookimages",
+    short_names: &["nbi"],
+    categories: &["scantling"],
+    scope: Scope::Namespaced,
+    columns: &[
+        Column::text("Selection", ".spec.selection"),
+        Column::text("Title", ".spec.title"),
+        Column { kind: "boolean", ..Column::text("Recommended", ".spec.recommended") },
+        Column { kind: "boolean", ..Column::text("Outdated", ".spec.outdated") },
+        Column::number("In use", ".status.inUse"),
+        Column::text("Release", ".spec.release"),
+        Column::text("Image", ".spec.image").wide(),
+    ],
+    rules: &[],
+    spec: schema_of::<NotebookImageSpec>,
+    status: Some(schema_of::<NotebookImageStatus>),
+};
 
 /// One entry that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]

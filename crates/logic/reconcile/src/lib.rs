@@ -27,15 +27,26 @@ mod condition;
 mod context;
 mod crds;
 mod difference;
+mod isolation;
 mod marker;
 mod notebook;
+mod platform;
 mod reconciler;
+pub mod serving;
 
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
-pub use context::{Context, KnownImage, KnownImages};
-pub use crds::{CRDS, NOTEBOOK_CRD, NOTEBOOK_IMAGE_CRD};
+pub use context::{Context, Known, KnownImage, KnownImages};
+pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use difference::difference;
+pub use isolation::{
+    ALLOW_FROM, GATEWAY_LABEL, MAX_ALLOWED, SYSTEM_NAMESPACE, allowed_namespaces, network_policy,
+};
 pub use marker::MARKER;
-pub use notebook::{MAX_NAME, NOTEBOOKS};
+pub use notebook::{
+    Claimed, DesiredImage, MAX_NAME, NOTEBOOKS, NotebookCondition, NotebookSpec, NotebookStatus,
+    NotebookTemplate, RunningImage,
+};
+pub use platform::{Evidence, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise, RunKind, next};
 pub use reconciler::{RECONCILERS, Reconciler};
+pub use serving::{MAX_SERVICE_NAME, SERVING};

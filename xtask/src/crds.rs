@@ -1,0 +1,87 @@
+//! `cargo xtask crds`: the definitions of our kinds as files, written from the types in `crates/logic/reconcile`.
+//!
+//! A cluster gets them from the program itself; the files are for people, and for reviews: a change of a type shows as one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use scantling_reconcile::{DEFINITIONS, problems};
+
+/// `cargo xtask crds`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Write nothing; fail if a file is not what would be written.
+    #[arg(long)]
+    check: bool,
+}
+
+const FOLDER: &str = "crates/logic/reconcile/crds";
+const HEAD: &str =
+    "# Made by `cargo xtask crds` from the types in crates/logic/reconcile and crates/logic/observed.\n";
+
+/// Writes the files, or checks them.
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
+    let wanted = files()?;
+    let folder = root.join(FOLDER);
+    let present = present(&folder)?;
+    if arguments.check {
+        let differing = |name: &&String| wanted.get(*name) != present.get(*name);
+        let names: std::collections::BTreeSet<&String> = wanted.keys().chain(present.keys()).collect();
+        let old: Vec<String> =
+            names.into_iter().filter(differing).map(|name| format!("{FOLDER}/{name}")).collect();
+        if old.is_empty() {
+            return Ok(());
+        }
+        bail!("not up to date: {} (run `cargo xtask crds`)", old.join(", "));
+    }
+    std::fs::create_dir_all(&folder).with_context(|| format!("failed to make {FOLDER}"))?;
+    for name in present.keys().filter(|name| !wanted.contains_key(*name)) {
+        std::fs::remove_file(folder.join(name))
+            .with_context(|| format!("failed to remove {FOLDER}/{name}"))?;
+        println!("removed {FOLDER}/{name}");
+    }
+    for (name, text) in wanted {
+        std::fs::write(folder.join(&name), text)
+            .with_context(|| format!("failed to write {FOLDER}/{name}"))?;
+        println!("wrote {FOLDER}/{name}");
+    }
+    Ok(())
+}
+
+/// Fails if a file is not what would be written.
+pub(crate) fn run_check(root: &Path) -> anyhow::Result<()> {
+    run(&Arguments { check: true }, root)
+}
+
+/// The files that should be there, by name.
+fn files() -> anyhow::Result<BTreeMap<String, String>> {
+    let mut files = BTreeMap::new();
+    for definition in DEFINITIONS {
+        let problems = problems(&definition.structural_schema());
+        if !problems.is_empty() {
+            bail!("the schema of {} is not structural:\n  {}", definition.kind, problems.join("\n  "));
+        }
+        let text = format!("{HEAD}{}", scantling_yaml::to_yaml(&definition.to_value()));
+        files.insert(format!("{}.yaml", definition.name()), text);
+    }
+    Ok(files)
+}
+
+/// The files that are there, by name.
+fn present(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut files = BTreeMap::new();
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(files),
+        Err(error) => return Err(error).with_context(|| format!("failed to list {FOLDER}")),
+    };
+    for entry in entries {
+        let entry = entry.with_context(|| format!("failed to list {FOLDER}"))?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(entry.path())
+            .with_context(|| format!("failed to read {FOLDER}/{name}"))?;
+        files.insert(name, text);
+    }
+    Ok(files)
+}
