@@ -128,7 +128,7 @@ impl Session<'_> {
             let image = object::text(&desired.value, "/spec/image").to_owned();
             let name = desired.key.name.clone();
             let before = self.report.writes;
-            self.apply(&desired, None).await?;
+            self.apply(&desired).await?;
             if self.report.writes != before && !image.is_empty() {
                 self.tell(What::Published { name, image });
             }

@@ -68,9 +68,8 @@ impl Session<'_> {
     ) -> Result<KnownImage, Stop> {
         let digest = pinned.digest().cloned().unwrap_or_else(|| Digest::of(b""));
         let recorded = self.recorded.get(tag);
-        let same = recorded.filter(|r| {
-            r.digest == digest && r.claims.iter().map(|c| &c.name).eq(offer.shows.iter())
-        });
+        let same = recorded
+            .filter(|r| r.digest == digest && r.claims.iter().map(|c| &c.name).eq(offer.shows.iter()));
         let known = match (same.map(|r| r.claims.clone()), self.known(&digest)) {
             (Some(claims), Some(known)) => {
                 self.conclude_offer(offer, tag, pinned, &claims);
@@ -83,7 +82,8 @@ impl Session<'_> {
                     .shows
                     .iter()
                     .map(|name| {
-                        let found = known.packages.iter().find(|p| p.name == *name).map(|p| p.version.clone());
+                        let found =
+                            known.packages.iter().find(|p| p.name == *name).map(|p| p.version.clone());
                         RecordedClaim {
                             name: name.clone(),
                             claimed: found.clone().unwrap_or_default(),

@@ -327,8 +327,7 @@ impl Session<'_> {
             })
             .collect();
         // What was kept although the release no longer has it stays known as ours.
-        for step in leftovers.iter().filter(|s| matches!(s.outcome, Outcome::KeptByUser | Outcome::Kept))
-        {
+        for step in leftovers.iter().filter(|s| matches!(s.outcome, Outcome::KeptByUser | Outcome::Kept)) {
             if let Some(origin) = self.previous.inventory.get(&step.key) {
                 inventory.insert(step.key.clone(), *origin);
             }

@@ -69,7 +69,9 @@ fn paths(pointers: &[&str]) -> Vec<String> {
 
 fn all_but(desired: &Value, may_change: &[&str]) -> Vec<String> {
     let spec = desired.get("spec").and_then(Value::as_object).into_iter().flatten();
-    spec.filter(|(name, _)| !may_change.contains(&name.as_str())).map(|(name, _)| format!("/spec/{name}")).collect()
+    spec.filter(|(name, _)| !may_change.contains(&name.as_str()))
+        .map(|(name, _)| format!("/spec/{name}"))
+        .collect()
 }
 
 /// The data of an object that was declared immutable.
@@ -78,7 +80,8 @@ fn sealed(live: &Value, pointers: &[&str]) -> Vec<String> {
 }
 
 fn sealed_differs(pointer: &str, live: &Value, desired: &Value) -> bool {
-    matches!(pointer, "/data" | "/binaryData") && live.pointer(pointer).is_some() != desired.pointer(pointer).is_some()
+    matches!(pointer, "/data" | "/binaryData")
+        && live.pointer(pointer).is_some() != desired.pointer(pointer).is_some()
 }
 
 /// Whether the labels of a selector in the cluster are more than those that are wanted.
@@ -107,30 +110,78 @@ mod tests {
     #[test]
     fn what_cannot_be_changed() {
         let cases = [
-            ("apps/v1", "Deployment", json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
-             json!({"spec": {"selector": {"matchLabels": {"a": "c"}}}}), vec![".spec.selector"]),
-            ("apps/v1", "Deployment", json!({"spec": {"selector": {"matchLabels": {"a": "b", "c": "d"}}}}),
-             json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}}), vec![".spec.selector"]),
-            ("apps/v1", "Deployment", json!({"spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}}}),
-             json!({"spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}}}), vec![]),
-            ("apps/v1", "StatefulSet", json!({"spec": {"serviceName": "a", "replicas": 1}}),
-             json!({"spec": {"serviceName": "b", "replicas": 2}}), vec![".spec.serviceName"]),
-            ("batch/v1", "Job", json!({"spec": {"template": {"spec": {"x": 1, "added": 2}}}}),
-             json!({"spec": {"template": {"spec": {"x": 1}}}}), vec![]),
-            ("batch/v1", "Job", json!({"spec": {"template": {"spec": {"x": 1}}}}),
-             json!({"spec": {"template": {"spec": {"x": 2}}}}), vec![".spec.template"]),
-            ("v1", "Service", json!({"spec": {"clusterIP": "10.0.0.1"}}),
-             json!({"spec": {"clusterIP": "None"}}), vec![".spec.clusterIP"]),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
+                json!({"spec": {"selector": {"matchLabels": {"a": "c"}}}}),
+                vec![".spec.selector"],
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": {"selector": {"matchLabels": {"a": "b", "c": "d"}}}}),
+                json!({"spec": {"selector": {"matchLabels": {"a": "b"}}}}),
+                vec![".spec.selector"],
+            ),
+            (
+                "apps/v1",
+                "Deployment",
+                json!({"spec": {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}}}),
+                json!({"spec": {"replicas": 2, "selector": {"matchLabels": {"a": "b"}}}}),
+                vec![],
+            ),
+            (
+                "apps/v1",
+                "StatefulSet",
+                json!({"spec": {"serviceName": "a", "replicas": 1}}),
+                json!({"spec": {"serviceName": "b", "replicas": 2}}),
+                vec![".spec.serviceName"],
+            ),
+            (
+                "batch/v1",
+                "Job",
+                json!({"spec": {"template": {"spec": {"x": 1, "added": 2}}}}),
+                json!({"spec": {"template": {"spec": {"x": 1}}}}),
+                vec![],
+            ),
+            (
+                "batch/v1",
+                "Job",
+                json!({"spec": {"template": {"spec": {"x": 1}}}}),
+                json!({"spec": {"template": {"spec": {"x": 2}}}}),
+                vec![".spec.template"],
+            ),
+            (
+                "v1",
+                "Service",
+                json!({"spec": {"clusterIP": "10.0.0.1"}}),
+                json!({"spec": {"clusterIP": "None"}}),
+                vec![".spec.clusterIP"],
+            ),
             ("v1", "Service", json!({"spec": {"clusterIP": "10.0.0.1"}}), json!({"spec": {}}), vec![]),
             ("v1", "ConfigMap", json!({"data": {"a": "b"}}), json!({"data": {"a": "c"}}), vec![]),
-            ("v1", "ConfigMap", json!({"immutable": true, "data": {"a": "b"}}),
-             json!({"immutable": true, "data": {"a": "c"}}), vec![".data"]),
-            ("v1", "PersistentVolumeClaim",
-             json!({"spec": {"storageClassName": "a", "resources": {"requests": {"storage": "1Gi"}}}}),
-             json!({"spec": {"storageClassName": "b", "resources": {"requests": {"storage": "2Gi"}}}}),
-             vec![".spec.storageClassName"]),
-            ("rbac.authorization.k8s.io/v1", "RoleBinding", json!({"roleRef": {"name": "a"}}),
-             json!({"roleRef": {"name": "b"}}), vec![".roleRef"]),
+            (
+                "v1",
+                "ConfigMap",
+                json!({"immutable": true, "data": {"a": "b"}}),
+                json!({"immutable": true, "data": {"a": "c"}}),
+                vec![".data"],
+            ),
+            (
+                "v1",
+                "PersistentVolumeClaim",
+                json!({"spec": {"storageClassName": "a", "resources": {"requests": {"storage": "1Gi"}}}}),
+                json!({"spec": {"storageClassName": "b", "resources": {"requests": {"storage": "2Gi"}}}}),
+                vec![".spec.storageClassName"],
+            ),
+            (
+                "rbac.authorization.k8s.io/v1",
+                "RoleBinding",
+                json!({"roleRef": {"name": "a"}}),
+                json!({"roleRef": {"name": "b"}}),
+                vec![".roleRef"],
+            ),
         ];
         for (version, kind, mut live, mut desired, expected) in cases {
             for object in [&mut live, &mut desired] {

@@ -170,7 +170,8 @@ fn offers(node: &Value) -> BTreeSet<String> {
 
 /// The resources with a domain in their names that a pod's containers ask for.
 fn extended(pod_spec: &Value) -> impl Iterator<Item = &str> {
-    let limits = list(pod_spec, "/containers").iter().filter_map(|c| c.pointer("/resources/limits")?.as_object());
+    let limits =
+        list(pod_spec, "/containers").iter().filter_map(|c| c.pointer("/resources/limits")?.as_object());
     limits.flatten().map(|(name, _)| name.as_str()).filter(|name| name.contains('/'))
 }
 
@@ -293,7 +294,10 @@ mod tests {
             (tolerant(json!({"nodeSelector": {"zone": "a"}})), true),
             (tolerant(json!({"nodeSelector": {"zone": "b"}})), false),
             (tolerant(json!({"nodeName": "n2"})), false),
-            (tolerant(json!({"containers": [{"resources": {"limits": {"x.com/gpu": "1", "cpu": "1"}}}]})), true),
+            (
+                tolerant(json!({"containers": [{"resources": {"limits": {"x.com/gpu": "1", "cpu": "1"}}}]})),
+                true,
+            ),
             (tolerant(json!({"containers": [{"resources": {"limits": {"x.com/none": "1"}}}]})), false),
             (tolerant(affinity(json!({"key": "zone", "operator": "In", "values": ["b", "a"]}))), true),
             (tolerant(affinity(json!({"key": "zone", "operator": "NotIn", "values": ["a"]}))), false),

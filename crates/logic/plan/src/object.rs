@@ -10,8 +10,8 @@ use scantling_release::{Ownership, Rule, Wave};
 use serde_json::Value;
 
 use crate::PlanError;
-use crate::immutable::{immutable_changes, may_be_replaced};
 use crate::adopt::{Adoption, LAST_APPLIED, adopt, is_controller, last_applied};
+use crate::immutable::{immutable_changes, may_be_replaced};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
 use crate::value::{canonical, remove, replace, without_nulls};
@@ -366,7 +366,8 @@ fn conflict_cause(conflicts: &[ForeignField], gone: bool) -> String {
 
 /// Why an object is deleted and created again, and what goes with it.
 fn replaced_cause(immutable: &[String], kept: &[ForeignField]) -> String {
-    let mut cause = format!("{} cannot be changed, so that it is deleted and created again", immutable.join(", "));
+    let mut cause =
+        format!("{} cannot be changed, so that it is deleted and created again", immutable.join(", "));
     let lost: Vec<&str> = kept.iter().filter(|k| k.rule.is_none()).map(|k| k.field.as_str()).collect();
     if !lost.is_empty() {
         cause.push_str("; fields of others go with it: ");
