@@ -176,7 +176,7 @@ fn counts(counts: &Counts) -> String {
         (unchanged, "unchanged"),
         (kept, "kept"),
         (conflicts, "in conflict"),
-        (pruned, "pruned"),
+        (pruned, "removed"),
     ]
     .into_iter()
     .filter(|(number, _)| *number > 0)
