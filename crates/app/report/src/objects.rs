@@ -187,7 +187,9 @@ fn fields(changes: &[FieldChange]) -> String {
 
 /// One object with all that is known of it.
 fn whole(out: &mut Page, label: &str, shown: &Shown<'_>) {
-    out.marked(2, label, LABEL, &shortened(&about(shown.key, shown.cause)));
+    // The cause of an update is its fields, which follow.
+    let cause = if shown.changes.is_empty() || shown.outcome != Outcome::Updated { shown.cause } else { "" };
+    out.marked(2, label, LABEL, &shortened(&about(shown.key, cause)));
     for change in shown.changes {
         let what = match change.change {
             Change::Add => "adds",

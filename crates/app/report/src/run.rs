@@ -128,7 +128,8 @@ fn gate(out: &mut Page, report: &RunReport, detail: Detail) {
     let text = format!("{passing} of {} can be pulled", count(all, "reference"));
     let mark = if passing == all { paint(GOOD, "passed ") } else { paint(BAD, "refused ") };
     out.marked(2, &mark, 8, &text);
-    for verdict in report.gate.iter().filter(|verdict| detail == Detail::All || !verdict.passes) {
+    // Those that cannot be pulled are among the findings, with their places.
+    for verdict in report.gate.iter().filter(|_| detail == Detail::All) {
         out.put(4, 2, &format!("{}: {}", verdict.reference, verdict.verdict));
     }
 }
