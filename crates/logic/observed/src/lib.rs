@@ -20,6 +20,7 @@
 //! [`ObservedError`] says which item is no object of the API, and why.
 
 mod config;
+mod hardware_profile;
 mod image_stream;
 mod node;
 mod notebook;
@@ -29,10 +30,14 @@ mod pod;
 mod rollout;
 mod snapshot;
 mod state;
+mod time;
 mod view;
 mod workload;
 
 pub use config::{ConfigMap, Secret, SecretValue};
+pub use hardware_profile::{
+    HardwareProfile, HardwareProfileSpec, HardwareResource, HardwareScheduling, NodePlacement, QueuePlacement,
+};
 pub use image_stream::{Condition, ImageStream, StreamTag, TagItem};
 pub use node::{Node, NodeImage};
 pub use notebook::{Notebook, annotations};
@@ -41,5 +46,6 @@ pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
 pub use snapshot::MAX_LIST_DEPTH;
 pub use state::{Observed, ObservedError};
+pub use time::unix_seconds;
 pub use view::View;
 pub use workload::{Deployment, Service, StatefulSet};

@@ -119,6 +119,6 @@ proptest! {
         cluster.settle();
         let pod = cluster.get("", "Pod", "anna", "nb-0").unwrap();
         prop_assert_eq!(&pod["spec"]["containers"][0]["image"], &json!(image("c")));
-        prop_assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "UpToDate");
+        prop_assert_eq!(condition(&cluster, "nb", "UpdatePending").0, "False");
     }
 }

@@ -259,7 +259,7 @@ pub(crate) fn condition(cluster: &Cluster, notebook: &str, kind: &str) -> (Strin
     let object = cluster.get("kubeflow.org", "Notebook", "anna", notebook).unwrap();
     let conditions = object["status"]["conditions"].as_array().unwrap();
     let found = conditions.iter().find(|condition| condition["type"] == kind).unwrap();
-    let text = |name: &str| found[name].as_str().unwrap().to_owned();
+    let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
     (text("status"), text("reason"), text("message"))
 }
 
