@@ -6,6 +6,7 @@ mod api;
 mod crds;
 mod docs;
 mod fuzz;
+mod real;
 mod record;
 mod test;
 mod tidy;

@@ -34,6 +34,10 @@ const PROGRAM_FAILED: [&str; 2] =
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> ExitCode {
     let mut count = Count::default();
     provide(&mut count, arguments.install, root);
+    if let Err(error) = crate::real::provide(arguments.install) {
+        println!("a real cluster can't be provided: {error:#}");
+        count.failed += 1;
+    }
 
     check(&mut count, "format", || succeeds(root, &["fmt", "--all", "--check"]));
     check(&mut count, "format of the fuzz targets", || {

@@ -22,7 +22,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let metadata = metadata(root)?;
     edges::check(&metadata, &mut breaches);
     let mut files = Vec::new();
-    for folder in ["crates", "xtask", "bench"] {
+    for folder in ["crates", "xtask", "bench", "tests"] {
         files_below(&root.join(folder), &mut files)?;
     }
     let sources = source::read(root, &files)?;

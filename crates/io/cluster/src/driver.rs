@@ -11,13 +11,15 @@ mod kind_watch;
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use scantling_api::{GroupVersionKind, ObjectKey};
-use scantling_reconcile::{Action, Context, KnownImages, Reconciler};
+use scantling_reconcile::{Action, Context, Known, Reconciler};
 use serde::Serialize;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Clock;
@@ -36,14 +38,14 @@ const RESYNC: Duration = Duration::from_mins(1);
 const WRITES_PER_PASS: usize = 1000;
 
 /// What a driver is told.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct DriveSettings<'a> {
     /// The reconcilers, in the order in which they are called.
     pub reconcilers: &'a [Reconciler],
     /// The namespace of the platform.
     pub namespace: &'a str,
-    /// Images whose contents are known.
-    pub images: &'a KnownImages,
+    /// What is known besides the cluster. Whoever has learned something sends it, and the reconcilers are asked again.
+    pub known: watch::Receiver<Arc<Known>>,
     /// The clock whose time reconcilers are told.
     pub clock: Clock,
 }
@@ -137,6 +139,7 @@ impl Cluster {
             cache: Cache::default(),
             attempts: Attempts::new(self.jitter().clone()),
             synced: false,
+            known: settings.known.clone(),
         };
         driver.watch_served();
         let mut resync = Instant::now() + RESYNC;
@@ -171,6 +174,7 @@ struct Driver<'a> {
     cache: Cache,
     attempts: Attempts,
     synced: bool,
+    known: watch::Receiver<Arc<Known>>,
 }
 
 impl Driver<'_> {
@@ -205,10 +209,18 @@ impl Driver<'_> {
         }
     }
 
-    /// Waits for a change, then takes in all that have arrived.
+    /// Waits until something is known that was not, then takes in all that has arrived.
     async fn take_in(&mut self) {
         let mut taken = false;
+        let mut known = self.known.clone();
+        let mut learned = pin!(async {
+            // Nobody is left who could learn something.
+            if known.changed().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        });
         std::future::poll_fn(|cx| {
+            taken |= learned.as_mut().poll(cx).is_ready();
             let mut broken = Vec::new();
             for watch in &mut self.watches {
                 while let Poll::Ready(change) = watch.poll_change(cx) {
@@ -227,6 +239,7 @@ impl Driver<'_> {
             if taken { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
+        self.known.mark_unchanged();
     }
 
     fn is_synced(&mut self) -> bool {
@@ -241,7 +254,13 @@ impl Driver<'_> {
     /// Asks all reconcilers and makes their writes. True if something was written.
     async fn pass(&mut self) -> bool {
         let now = self.settings.clock.now_rfc3339();
-        let context = Context { now: &now, namespace: self.settings.namespace, images: self.settings.images };
+        let known = self.known.borrow_and_update().clone();
+        let context = Context {
+            now: &now,
+            namespace: self.settings.namespace,
+            images: &known.images,
+            platform: known.platform.as_ref(),
+        };
         let reconcilers = self.settings.reconcilers;
         let mut wrote = false;
         for reconciler in reconcilers {

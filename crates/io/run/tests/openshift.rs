@@ -4,6 +4,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{Cut, INTERNAL, Sandbox, description, push, release, world};
@@ -12,12 +13,13 @@ use scantling_api::ObjectKey;
 use scantling_cluster::DriveSettings;
 use scantling_image::Digest;
 use scantling_plan::Outcome;
-use scantling_reconcile::RECONCILERS;
+use scantling_reconcile::{Known, RECONCILERS};
 use scantling_registry_server::RegistryServer;
 use scantling_release::Release;
 use scantling_run::{Options, RunError, RunReport, Stage, State, What};
 use scantling_sandbox::{BuildRecipe, Flavour};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 
 const HOST: &str = "quay.example.com";
 const NS: &str = "applications";
@@ -282,9 +284,13 @@ async fn the_driver_makes_notebooks_run_by_digest() {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "users"}});
     sandbox.act(Method::POST, "/api/v1/namespaces", "application/json", &namespace);
     let environment = sandbox.environment(2);
-    let known = State::stored_in(&environment.cluster).await.unwrap().unwrap().known();
-    let settings =
-        DriveSettings { reconcilers: RECONCILERS, namespace: NS, images: &known, clock: environment.clock };
+    let images = State::stored_in(&environment.cluster).await.unwrap().unwrap().known();
+    let settings = DriveSettings {
+        reconcilers: RECONCILERS,
+        namespace: NS,
+        known: watch::channel(Arc::new(Known { images, platform: None })).1,
+        clock: environment.clock,
+    };
     let user = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let notebook = json!({

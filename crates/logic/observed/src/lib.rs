@@ -26,6 +26,7 @@ mod node;
 mod notebook;
 mod notebook_image;
 mod ownership;
+mod platform;
 mod pod;
 mod rollout;
 mod snapshot;
@@ -42,6 +43,11 @@ pub use image_stream::{Condition, ImageStream, StreamTag, TagItem};
 pub use node::{Node, NodeImage};
 pub use notebook::{Notebook, annotations};
 pub use notebook_image::{NotebookImage, NotebookImageSpec, NotebookImageStatus, PackageVersion, SpecError};
+pub use platform::{
+    APPROVED, Approval, Culling, ModelPolicy, ModelRoll, NotebookPolicy, NotebookRestart, OnFailure,
+    PLATFORM_NAME, Platform, PlatformComponent, PlatformCondition, PlatformRun, PlatformSpec, PlatformStatus,
+    WantedRelease,
+};
 pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
 pub use snapshot::MAX_LIST_DEPTH;

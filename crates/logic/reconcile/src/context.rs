@@ -6,6 +6,8 @@ use scantling_image::{Digest, ImageIdentity};
 use scantling_observed::PackageVersion;
 use serde::{Deserialize, Serialize};
 
+use crate::platform::PlatformFacts;
+
 /// An image whose contents were read, now or for an earlier release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownImage {
@@ -50,6 +52,15 @@ impl FromIterator<KnownImage> for KnownImages {
     }
 }
 
+/// What whoever runs the reconcilers has learned elsewhere.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Images whose contents are known.
+    pub images: KnownImages,
+    /// What the cluster's bookkeeping says; none where nobody reads it, and the platform's status is not written then.
+    pub platform: Option<PlatformFacts>,
+}
+
 /// What a reconciler is told.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
@@ -59,4 +70,6 @@ pub struct Context<'a> {
     pub namespace: &'a str,
     /// Images whose contents are known.
     pub images: &'a KnownImages,
+    /// What the cluster's bookkeeping says, where somebody reads it.
+    pub platform: Option<&'a PlatformFacts>,
 }

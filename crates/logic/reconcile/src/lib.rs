@@ -30,11 +30,12 @@ mod difference;
 mod isolation;
 mod marker;
 mod notebook;
+mod platform;
 mod reconciler;
 
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
-pub use context::{Context, KnownImage, KnownImages};
+pub use context::{Context, Known, KnownImage, KnownImages};
 pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use difference::difference;
 pub use isolation::{
@@ -45,4 +46,5 @@ pub use notebook::{
     Claimed, DesiredImage, MAX_NAME, NOTEBOOKS, NotebookCondition, NotebookSpec, NotebookStatus,
     NotebookTemplate, RunningImage,
 };
+pub use platform::{Evidence, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise, RunKind, next};
 pub use reconciler::{RECONCILERS, Reconciler};

@@ -17,4 +17,5 @@ pub struct Reconciler {
 }
 
 /// Every reconciler, in the order in which to call them.
-pub const RECONCILERS: &[Reconciler] = &[crate::notebook::NOTEBOOKS, crate::marker::MARKER];
+pub const RECONCILERS: &[Reconciler] =
+    &[crate::notebook::NOTEBOOKS, crate::marker::MARKER, crate::platform::PLATFORM];

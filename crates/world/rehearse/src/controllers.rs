@@ -1,13 +1,14 @@
 //! Scantling's controllers: the reconcilers on the driver, with what is known of images.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use scantling_api::GroupVersionKind;
 use scantling_cluster::{Clock, Cluster, DriveSettings, Driven};
 use scantling_contents::shown_version;
 use scantling_image::{Platform, Reference};
 use scantling_observed::{Observed, PackageVersion};
-use scantling_reconcile::{KnownImage, KnownImages, RECONCILERS};
+use scantling_reconcile::{Known, KnownImage, KnownImages, RECONCILERS};
 use scantling_registry::RegistryClient;
 
 use crate::record::{Actor, Recorder};
@@ -36,7 +37,7 @@ impl Controllers {
         let settings = DriveSettings {
             reconcilers: RECONCILERS,
             namespace: &self.namespace,
-            images: &images,
+            known: tokio::sync::watch::channel(Arc::new(Known { images, platform: None })).1,
             clock: self.clock,
         };
         let mut tell = |event: scantling_cluster::DriveEvent| match event.what {

@@ -122,8 +122,11 @@ fn structural_schema(schema: SchemaOf) -> Value {
 }
 
 /// Every definition, in the order of their names.
-pub const DEFINITIONS: &[Definition] =
-    &[crate::catalogue::NOTEBOOK_IMAGE_DEFINITION, crate::notebook::NOTEBOOK_DEFINITION];
+pub const DEFINITIONS: &[Definition] = &[
+    crate::catalogue::NOTEBOOK_IMAGE_DEFINITION,
+    crate::notebook::NOTEBOOK_DEFINITION,
+    crate::platform::PLATFORM_DEFINITION,
+];
 
 impl Definition {
     /// The name of the `CustomResourceDefinition`: `notebooks.kubeflow.org`.

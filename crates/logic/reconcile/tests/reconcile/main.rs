@@ -4,5 +4,6 @@
 mod life;
 mod marks;
 mod notebooks;
+mod platform;
 mod recorded;
 mod small_cluster;

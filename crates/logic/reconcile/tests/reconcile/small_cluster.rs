@@ -120,7 +120,7 @@ impl Cluster {
     /// What the reconcilers want now.
     pub(crate) fn wanted(&self) -> Vec<Action> {
         let now = format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60);
-        let context = Context { now: &now, namespace: PLATFORM, images: &self.images };
+        let context = Context { now: &now, namespace: PLATFORM, images: &self.images, platform: None };
         RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&self.observed, &context)).collect()
     }
 
