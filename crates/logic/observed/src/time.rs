@@ -4,7 +4,8 @@
 pub fn unix_seconds(text: &str) -> Option<i64> {
     let (date, rest) = text.split_once(['T', 't'])?;
     let mut parts = date.splitn(3, '-');
-    let (year, month, day) = (digits(parts.next()?, 4)?, digits(parts.next()?, 2)?, digits(parts.next()?, 2)?);
+    let (year, month, day) =
+        (digits(parts.next()?, 4)?, digits(parts.next()?, 2)?, digits(parts.next()?, 2)?);
     let zone = rest.find(['Z', 'z', '+', '-'])?;
     let (time, zone) = rest.split_at(zone);
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));

@@ -42,8 +42,8 @@ mod status;
 
 use std::collections::BTreeMap;
 
-use scantling_api::object::{self, Container, ContainerKind};
 use scantling_api::ObjectKey;
+use scantling_api::object::{self, Container, ContainerKind};
 use scantling_observed::{
     ContainerState, Notebook, Observed, Pod, PodContainer, Service, StatefulSet, View, annotations,
 };
@@ -61,8 +61,8 @@ pub use definition::{
 };
 use resolve::{Refusal, Resolved, resolve};
 use settings::{Settings, settings};
-pub(crate) use status::pending;
-use status::{Facts, IMAGE_RESOLVED, Running, STARTABLE, UPDATE_PENDING, patch};
+use status::{Facts, IMAGE_RESOLVED, Running, STARTABLE, patch};
+pub(crate) use status::{UPDATE_PENDING, pending};
 
 /// Longest name of a notebook, in bytes: a pod's label `controller-revision-hash` has the set's name and eleven characters more, and a
 /// label has at most 63.
@@ -222,11 +222,8 @@ impl<'a> One<'a> {
     /// The image to write: the resolved one; else the one that the set has, so that stopping still works. A notebook whose set somebody
     /// deleted comes back with what it ran.
     fn image(&self) -> Option<&'a str> {
-        if self.set.is_none()
-            && self.resolved.is_ok()
-            && let Some(started) = self.started_image()
-        {
-            return Some(started);
+        if self.set.is_none() && self.notebook.container().is_some() && self.started_image().is_some() {
+            return self.started_image();
         }
         match &self.resolved {
             Ok(resolved) => Some(resolved.image()),
@@ -350,9 +347,7 @@ impl<'a> One<'a> {
             Ok(resolved) => {
                 Condition::good(IMAGE_RESOLVED, true, format!("it stands for {}", resolved.image()))
             }
-            Err(refusal) => {
-                Condition::bad(IMAGE_RESOLVED, false, refusal.reason, refusal.message.clone())
-            }
+            Err(refusal) => Condition::bad(IMAGE_RESOLVED, false, refusal.reason, refusal.message.clone()),
         }
     }
 
@@ -385,7 +380,8 @@ impl<'a> One<'a> {
     fn remembered_obstacle(&self) -> Option<Refusal> {
         let live = condition::live(self.notebook.object(), STARTABLE)?;
         let reason = object::text(live, "/reason");
-        let reason = ["QuotaExceeded", "NotAdmitted", "PodNotCreated"].into_iter().find(|known| *known == reason)?;
+        let reason =
+            ["QuotaExceeded", "NotAdmitted", "PodNotCreated"].into_iter().find(|known| *known == reason)?;
         Some(Refusal { reason, message: object::text(live, "/message").to_owned() })
     }
 

@@ -123,6 +123,7 @@ fn structural_schema(schema: SchemaOf) -> Value {
 
 /// Every definition, in the order of their names.
 pub const DEFINITIONS: &[Definition] = &[
+    crate::hardware_profile::HARDWARE_PROFILE_DEFINITION,
     crate::catalogue::NOTEBOOK_IMAGE_DEFINITION,
     crate::notebook::NOTEBOOK_DEFINITION,
     crate::platform::PLATFORM_DEFINITION,

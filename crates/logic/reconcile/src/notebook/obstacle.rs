@@ -77,9 +77,10 @@ pub(super) fn trouble(pod: Pod<'_>) -> Option<Refusal> {
     let (reason, message) = pod.trouble()?;
     let (reason, fix) = match reason {
         // These take turns while the kubelet tries again.
-        "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName" => {
-            ("ImagePull", "the node cannot pull the image; select another, or ask the admin what became of it")
-        }
+        "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName" => (
+            "ImagePull",
+            "the node cannot pull the image; select another, or ask the admin what became of it",
+        ),
         "CrashLoopBackOff" => ("CrashLoop", "it ends by itself; its log says why"),
         "Unschedulable" | "SchedulerError" => {
             ("Unschedulable", "no node takes it; ask for less or choose another hardware profile")

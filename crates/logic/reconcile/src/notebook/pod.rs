@@ -147,7 +147,8 @@ fn probe(container: &mut Map<String, Value>, notebook: Notebook<'_>) {
     let is_jupyter = notebook.annotation(names::SERVER_TYPE).is_none_or(|kind| kind == "jupyter");
     let mut probe = json!({"periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3});
     if is_jupyter {
-        probe["httpGet"] = json!({"path": format!("{}/api", prefix(notebook)), "port": port, "scheme": "HTTP"});
+        probe["httpGet"] =
+            json!({"path": format!("{}/api", prefix(notebook)), "port": port, "scheme": "HTTP"});
     } else {
         probe["tcpSocket"] = json!({"port": port});
     }

@@ -124,7 +124,8 @@ fn unknown(selection: &str, namespace: &str, known: &[String]) -> Refusal {
             message: format!("no image {selection:?}: the catalogue in namespace {namespace} is empty"),
         };
     }
-    let stream = |selection: &str| selection.rsplit_once(':').map_or(selection, |(stream, _)| stream).to_owned();
+    let stream =
+        |selection: &str| selection.rsplit_once(':').map_or(selection, |(stream, _)| stream).to_owned();
     let of_stream: Vec<&String> = known.iter().filter(|other| stream(other) == stream(selection)).collect();
     let (reason, offered) = if of_stream.is_empty() {
         ("UnknownStream", known.iter().collect())

@@ -105,14 +105,17 @@ fn profile(notebook: Notebook<'_>, observed: &Observed, context: &Context<'_>) -
     };
     let broken = |why: String| Refusal {
         reason: "BrokenProfile",
-        message: format!("HardwareProfile {namespace}/{name} cannot be used: {why}; correct it or choose another"),
+        message: format!(
+            "HardwareProfile {namespace}/{name} cannot be used: {why}; correct it or choose another"
+        ),
     };
     let spec = found.spec().map_err(|error| broken(error.to_string()))?;
     let mut profile = Profile::default();
     for resource in spec.identifiers {
-        let amount = resource.quantity().filter(|amount| quantity(amount).is_some()).ok_or_else(|| {
-            broken(format!("the default count of {} is no amount", resource.identifier))
-        })?;
+        let amount = resource
+            .quantity()
+            .filter(|amount| quantity(amount).is_some())
+            .ok_or_else(|| broken(format!("the default count of {} is no amount", resource.identifier)))?;
         profile.resources.insert(resource.identifier, amount);
     }
     let scheduling = spec.scheduling.unwrap_or_default();

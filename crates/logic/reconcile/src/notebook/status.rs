@@ -16,7 +16,7 @@ pub(super) const IMAGE_RESOLVED: &str = "ImageResolved";
 /// Whether anything keeps it from starting.
 pub(super) const STARTABLE: &str = "Startable";
 /// Whether a restart would bring something else.
-pub(super) const UPDATE_PENDING: &str = "UpdatePending";
+pub(crate) const UPDATE_PENDING: &str = "UpdatePending";
 
 /// What the pod of a notebook runs, from its image ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,10 +109,7 @@ impl Facts<'_> {
             conditions: self.all_conditions(notebook, context),
             ready_replicas: i32::from(self.ready),
             container_state,
-            observed_generation: notebook
-                .object()
-                .pointer("/metadata/generation")
-                .and_then(Value::as_i64),
+            observed_generation: notebook.object().pointer("/metadata/generation").and_then(Value::as_i64),
             claimed,
             desired,
             running,

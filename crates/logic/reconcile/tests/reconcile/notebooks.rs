@@ -148,7 +148,10 @@ fn stopping_and_starting_takes_the_update() {
     cluster.annotate("nb", "kubeflow-resource-stopped", &json!("2026-01-01T00:00:00Z"));
     cluster.settle();
     assert_eq!(pod_image(&cluster), None);
-    assert_eq!(condition(&cluster, "nb", "UpdatePending").2, "the next start takes what the catalogue has then");
+    assert_eq!(
+        condition(&cluster, "nb", "UpdatePending").2,
+        "the next start takes what the catalogue has then"
+    );
     assert_eq!(status(&cluster)["running"], Value::Null);
     assert_eq!(status(&cluster)["startedImage"], Value::Null);
     cluster.annotate("nb", "kubeflow-resource-stopped", &Value::Null);

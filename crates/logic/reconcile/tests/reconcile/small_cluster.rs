@@ -117,9 +117,13 @@ impl Cluster {
         );
     }
 
+    fn time(&self) -> String {
+        format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60)
+    }
+
     /// What the reconcilers want now.
     pub(crate) fn wanted(&self) -> Vec<Action> {
-        let now = format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60);
+        let now = self.time();
         let context = Context { now: &now, namespace: PLATFORM, images: &self.images, platform: None };
         RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&self.observed, &context)).collect()
     }
@@ -228,7 +232,7 @@ impl Cluster {
                 pod["status"] = json!({"phase": "Running", "containerStatuses": [{
                     "name": name, "ready": true, "restartCount": 0, "image": written,
                     "imageID": format!("{}@{digest}", reference.name()),
-                    "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+                    "state": {"running": {"startedAt": self.time()}},
                 }]});
             }
             self.observed.insert(pod).unwrap();
