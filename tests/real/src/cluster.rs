@@ -1,8 +1,10 @@
 //! A cluster: up, used, down.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -236,7 +238,7 @@ impl RealCluster {
             let path = self.folder.join(format!("volumes/{number}"));
             std::fs::create_dir(&path)?;
             // Whoever the container runs as writes to it.
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777))?;
             items.push(json!({
                 "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": format!("shared-{number}")},
                 "spec": {
@@ -301,6 +303,28 @@ impl RealCluster {
     /// The names of the nodes.
     pub fn nodes(&self) -> Vec<&str> {
         self.nodes.iter().map(|node| node.name.as_str()).collect()
+    }
+
+    /// A folder with `kubectl`, and `on NODE COMMAND` to run something on a node.
+    ///
+    /// # Errors
+    /// The folder can't be written.
+    pub fn tools(&self) -> anyhow::Result<PathBuf> {
+        let folder = self.folder.join("tools");
+        std::fs::create_dir_all(&folder)?;
+        let program = self.program.display();
+        let mut on = "#!/bin/bash\nnode=$1; shift\ncase $node in\n".to_owned();
+        for node in &self.nodes {
+            let enter = "nsenter --mount --pid --net --uts --ipc --target";
+            let _ = writeln!(on, "{}) exec {enter} {} -- \"$@\";;", node.name, node.namespaces.first());
+        }
+        on.push_str("esac\necho \"no node $node\" >&2; exit 2\n");
+        let kubectl = format!("#!/bin/bash\nexec {program} kubectl \"$@\"\n");
+        for (name, text) in [("kubectl", kubectl), ("on", on)] {
+            std::fs::write(folder.join(name), text)?;
+            std::fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755))?;
+        }
+        Ok(folder)
     }
 
     /// kubectl as a cluster admin.
