@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 const V: &[(&str, &str)] = &[("numpy", "1")];
 
+/// What is done to a cluster before it is looked at.
+type Change<'a> = &'a dyn Fn(&mut Cluster);
+
 fn cluster() -> Cluster {
     let mut cluster = Cluster::new();
     cluster.catalogue("old", V);
@@ -208,7 +211,7 @@ fn what_cannot_be_given_says_why_and_nothing_is_made() {
         let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "gone"}}]);
         notebook(cluster, &json!({"spec": {"template": {"spec": {"volumes": volumes}}}}));
     };
-    let cases: [(&dyn Fn(&mut Cluster), &str, &str); 6] = [
+    let cases: [(Change<'_>, &str, &str); 6] = [
         (&small, "UnknownProfile", "which has small"),
         (&none, "UnknownProfile", "no profile"),
         (&broken, "BrokenProfile", "default count of cpu"),
