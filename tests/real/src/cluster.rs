@@ -31,10 +31,6 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 const VOLUMES: usize = 12;
 /// How long each program may take to answer on a machine that builds at the same time.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// Lines of each log that a failed test shows.
-const SHOWN: usize = 12;
-/// Characters of each of these lines.
-const SHOWN_WIDTH: usize = 300;
 
 /// A bearer token of somebody.
 pub struct Token {
@@ -70,13 +66,10 @@ impl RealCluster {
     /// says `skipped: why` and gives none.
     ///
     /// # Errors
-    /// A program doesn't start or answer; the ends of the logs are printed.
+    /// A program doesn't start or answer; its logs are kept, and where is printed.
     pub fn up(nodes: usize) -> anyhow::Result<Option<Self>> {
         if let Some(why) = why_not() {
-            #[expect(clippy::print_stdout, reason = "the test command counts these lines")]
-            {
-                println!("skipped: {why}");
-            }
+            say(&format!("skipped: {why}"));
             return Ok(None);
         }
         let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +86,7 @@ impl RealCluster {
         match cluster.start(nodes) {
             Ok(()) => Ok(Some(cluster)),
             Err(error) => {
-                cluster.tell();
+                cluster.keep_logs();
                 Err(error)
             }
         }
@@ -368,44 +361,37 @@ impl RealCluster {
         Ok(Request::read(&std::fs::read_to_string(path)?))
     }
 
-    /// Prints the ends of all logs.
-    fn tell(&self) {
-        let folders = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let folders = folders.map(|entry| entry.path().join("log")).filter(|path| path.is_dir());
-        for folder in folders {
-            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                if path.extension().is_none_or(|extension| extension != "log") {
-                    continue;
-                }
-                let text = std::fs::read(&path).unwrap_or_default();
-                let text = String::from_utf8_lossy(&text);
-                let lines: Vec<&str> = text.lines().collect();
-                let last = lines.iter().skip(lines.len().saturating_sub(SHOWN));
-                let shown: Vec<String> = last.map(|line| line.chars().take(SHOWN_WIDTH).collect()).collect();
-                #[expect(clippy::print_stdout, reason = "a failed test shows what it printed")]
-                {
-                    println!("== the end of {}\n{}", path.display(), shown.join("\n"));
+    /// Keeps all logs, and says where.
+    fn keep_logs(&self) {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/real-logs");
+        let kept = kept.join(sweep::name(&self.folder));
+        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let to = kept.join(entry.file_name());
+            for log in std::fs::read_dir(entry.path().join("log")).into_iter().flatten().flatten() {
+                if log.path().is_file() {
+                    let copied = std::fs::create_dir_all(&to)
+                        .and_then(|()| std::fs::copy(log.path(), to.join(log.file_name())));
+                    if let Err(error) = copied {
+                        say(&format!("{} is not kept: {error}", log.path().display()));
+                    }
                 }
             }
         }
+        say(&format!("the logs of the cluster are in {}", kept.display()));
     }
 }
 
 impl Drop for RealCluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.tell();
+            self.keep_logs();
         }
         // A thread that stayed would hold the network.
         let _ = move_to(&self.home);
         self.nodes.clear();
         self.control = None;
         if let Err(error) = sweep::remove(&self.folder) {
-            #[expect(clippy::print_stdout, reason = "a failed test shows what it printed")]
-            {
-                println!("the cluster left something: {error:#}");
-            }
+            say(&format!("the cluster left something: {error:#}"));
         }
     }
 }
@@ -433,6 +419,12 @@ fn push_pause() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(image::pusher()?.push(&pause, &Reference::parse(PAUSE)?))?;
     Ok(())
+}
+
+/// Tells whoever reads what a test prints.
+#[expect(clippy::print_stdout, reason = "tests are read there")]
+fn say(line: &str) {
+    println!("{line}");
 }
 
 fn succeeds(mut command: Command) -> bool {

@@ -30,7 +30,7 @@ const RULES: [Rule; 24] = [
     ("Zoned::now", &[], TIME),
     ("Rng::new", &[], CHANCE),
     ("Rng::default", &[], CHANCE),
-    ("getrandom", &[], CHANCE),
+    ("getrandom", &[CLI], CHANCE),
     ("RandomState", &[], CHANCE),
     ("std::thread", &[CLI], ONE_TASK),
     ("tokio::spawn", &[CLI], ONE_TASK),

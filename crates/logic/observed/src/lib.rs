@@ -29,6 +29,7 @@ mod ownership;
 mod platform;
 mod pod;
 mod rollout;
+mod serving;
 mod snapshot;
 mod state;
 mod time;
@@ -50,8 +51,9 @@ pub use platform::{
 };
 pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
+pub use serving::{ClusterServingRuntime, InferenceService, ServingRuntime};
 pub use snapshot::MAX_LIST_DEPTH;
 pub use state::{Observed, ObservedError};
 pub use time::unix_seconds;
 pub use view::View;
-pub use workload::{Deployment, Service, StatefulSet};
+pub use workload::{Deployment, NetworkPolicy, PersistentVolumeClaim, Service, ServiceAccount, StatefulSet};

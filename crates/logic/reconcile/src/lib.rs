@@ -35,6 +35,8 @@ mod marker;
 mod notebook;
 mod platform;
 mod reconciler;
+pub mod serving;
+mod status_patch;
 
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
@@ -53,3 +55,4 @@ pub use notebook::{
 };
 pub use platform::{Evidence, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise, RunKind, next};
 pub use reconciler::{FIELD_SELECTORS, RECONCILERS, Reconciler};
+pub use serving::{MAX_SERVICE_NAME, SERVING};

@@ -55,13 +55,14 @@ use crate::catalogue::Catalogue;
 use crate::condition::{self, Condition};
 use crate::context::Context;
 use crate::reconciler::Reconciler;
+use crate::status_patch::patch;
 pub(crate) use definition::NOTEBOOK_DEFINITION;
 pub use definition::{
     Claimed, DesiredImage, NotebookCondition, NotebookSpec, NotebookStatus, NotebookTemplate, RunningImage,
 };
 use resolve::{Refusal, Resolved, resolve};
 use settings::{Settings, settings};
-use status::{Facts, IMAGE_RESOLVED, Running, STARTABLE, patch};
+use status::{Facts, IMAGE_RESOLVED, Running, STARTABLE};
 pub(crate) use status::{UPDATE_PENDING, pending};
 
 /// Longest name of a notebook, in bytes: a pod's label `controller-revision-hash` has the set's name and eleven characters more, and a
@@ -336,7 +337,7 @@ impl<'a> One<'a> {
             conditions,
         };
         let wanted = facts.status(self.notebook, self.catalogue, self.context);
-        if let Some(status) = patch(self.notebook.object().get("status"), &wanted) {
+        if let Some(status) = patch(self.notebook.object().get("status"), &status::whole(&wanted)) {
             actions.push(Action::PatchStatus { target, status });
         }
         actions
@@ -419,7 +420,7 @@ impl<'a> One<'a> {
     }
 }
 
-fn apply_unless_done(wanted: Value, live: Option<&Value>) -> Option<Action> {
+pub(crate) fn apply_unless_done(wanted: Value, live: Option<&Value>) -> Option<Action> {
     let done = live.is_some_and(|live| is_applied(&wanted, live));
     (!done).then(|| Action::Apply { object: wanted, manager: MANAGER.to_owned(), force: true })
 }

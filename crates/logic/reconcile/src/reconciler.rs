@@ -26,5 +26,6 @@ pub const RECONCILERS: &[Reconciler] = &[
     crate::marker::MARKER,
     crate::catalogue_use::CATALOGUE_USE,
     crate::culler::CULLER,
+    crate::serving::SERVING,
     crate::platform::PLATFORM,
 ];

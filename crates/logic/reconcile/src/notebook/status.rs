@@ -3,7 +3,7 @@
 use scantling_image::{Digest, Sameness};
 use scantling_observed::{Notebook, PackageVersion, Pod, PodContainer, View as _};
 use serde::Deserialize as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::definition::{Claimed, DesiredImage, NotebookCondition, NotebookStatus, RunningImage};
 use crate::catalogue::{Catalogue, Entry};
@@ -153,32 +153,13 @@ fn shown(packages: &[PackageVersion], named: &[PackageVersion]) -> Vec<PackageVe
         .collect()
 }
 
-/// The merge patch that makes a live status this one; `None` when nothing differs.
-pub(super) fn patch(live: Option<&Value>, wanted: &NotebookStatus) -> Option<Value> {
-    let empty = json!({});
-    let live = live.filter(|live| live.is_object()).unwrap_or(&empty);
-    let wanted = serde_json::to_value(wanted).ok()?;
-    let changes = merge(live, &wanted);
-    changes.as_object().is_some_and(|changes| !changes.is_empty()).then_some(changes)
-}
-
-/// The merge patch from one value to another.
-fn merge(from: &Value, to: &Value) -> Value {
-    let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
-    let mut changes = Map::new();
-    for name in from.keys().filter(|name| !to.contains_key(*name)) {
-        changes.insert(name.clone(), Value::Null);
-    }
-    for (name, to) in to {
-        match from.get(name) {
-            Some(from) if from == to => {}
-            Some(from) => {
-                changes.insert(name.clone(), merge(from, to));
-            }
-            None => {
-                changes.insert(name.clone(), to.clone());
-            }
+/// A status with `null` for every field that has nothing to say, so that it goes from a live one.
+pub(super) fn whole(status: &NotebookStatus) -> Value {
+    let mut value = serde_json::to_value(status).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        for optional in ["observedGeneration", "claimed", "desired", "running", "startedImage"] {
+            fields.entry(optional).or_insert(Value::Null);
         }
     }
-    Value::Object(changes)
+    value
 }
