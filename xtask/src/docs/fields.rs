@@ -516,8 +516,8 @@ mod tests {
 
     #[test]
     fn a_table_has_every_field_by_the_name_that_serde_reads() {
-        let table =
-            types(CODE).unwrap().table("File", &BTreeMap::from([("Step", "[step](#steps)")])).unwrap();
+        let elsewhere = BTreeMap::from([("Step", "[step](#steps)")]);
+        let table = types(CODE).unwrap().table("File", &elsewhere, Column::Needed).unwrap();
         let rows: Vec<&str> = table.lines().skip(2).collect();
         assert_eq!(
             rows,
@@ -536,10 +536,22 @@ mod tests {
 
     #[test]
     fn a_choice_between_values_has_a_table_of_its_own() {
-        let table = types(CODE).unwrap().table("Rule", &BTreeMap::new()).unwrap();
+        let table = types(CODE).unwrap().table("Rule", &BTreeMap::new(), Column::Needed).unwrap();
         assert_eq!(
             table,
             "| value | meaning |\n|---|---|\n| `one` | The first. |\n| `number-two` | The other. |\n"
+        );
+    }
+
+    #[test]
+    fn reports_say_what_is_always_there() {
+        let code = "#[derive(Serialize)] struct Report { /** A. */ a: String, /** B. */ b: Option<String>, \
+            /** C. */ #[serde(skip_serializing_if = \"Vec::is_empty\")] c: Vec<String>, /** D. */ #[serde(skip)] d: Odd }";
+        let table = types(code).unwrap().table("Report", &BTreeMap::new(), Column::Always).unwrap();
+        let rows: Vec<&str> = table.lines().skip(2).collect();
+        assert_eq!(
+            rows,
+            ["| `a` | text | yes | A. |", "| `b` | text |  | B. |", "| `c` | list: text |  | C. |"]
         );
     }
 
@@ -560,7 +572,7 @@ mod tests {
             ("struct File { a: String }", "no type File"),
         ];
         for (code, message) in cases {
-            let made = types(code).and_then(|types| types.table("File", &BTreeMap::new()));
+            let made = types(code).and_then(|types| types.table("File", &BTreeMap::new(), Column::Needed));
             let error = made.err().map(|error| format!("{error:#}")).unwrap_or_default();
             assert!(error.contains(message), "{code}: {error:?}");
         }
