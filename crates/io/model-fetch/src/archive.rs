@@ -98,7 +98,9 @@ impl Unpacking<'_> {
                 continue;
             }
             if !kind.is_file() {
-                return Err(self.refuse(format!("{path:?} in it is a link or a device: pack plain files only (tar -h)")));
+                return Err(self.refuse(format!(
+                    "{path:?} in it is a link or a device: pack plain files only (tar -h)"
+                )));
             }
             self.file(&path, &mut entry)?;
         }
@@ -110,7 +112,7 @@ impl Unpacking<'_> {
         for index in 0..archive.len() {
             self.counted()?;
             let mut entry = archive.by_index(index).map_err(|error| self.refuse(error.to_string()))?;
-            let path = entry.name().to_owned();
+            let path = entry.name().map_err(|error| self.refuse(error.to_string()))?.into_owned();
             if entry.is_dir() {
                 continue;
             }
@@ -136,7 +138,8 @@ impl Unpacking<'_> {
         let mut block = vec![0; BLOCK];
         let mut size = 0u64;
         loop {
-            let read = content.read(&mut block).map_err(|error| self.refuse(format!("it is damaged: {error}")))?;
+            let read =
+                content.read(&mut block).map_err(|error| self.refuse(format!("it is damaged: {error}")))?;
             if read == 0 {
                 break;
             }

@@ -20,7 +20,9 @@ pub enum FetchError {
         uri: String,
     },
     /// The server does not let us.
-    #[error("{uri} is not for us ({status}): give the data connection the right key, or the key the right to read this bucket")]
+    #[error(
+        "{uri} is not for us ({status}): give the data connection the right key, or the key the right to read this bucket"
+    )]
     Denied {
         /// Where.
         uri: String,
@@ -46,7 +48,9 @@ pub enum FetchError {
         why: String,
     },
     /// A file was changed or cut while it was fetched.
-    #[error("{path} has {got} bytes instead of {expected}: the file is only half there, or was replaced; put it there anew")]
+    #[error(
+        "{path} has {got} bytes instead of {expected}: the file is only half there, or was replaced; put it there anew"
+    )]
     Length {
         /// The file.
         path: String,
@@ -114,7 +118,9 @@ impl FetchError {
     /// A sentence on what to do, where the error itself does not say it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Unreachable { .. } => Some("check the address, the network policy of the namespace and the proxy"),
+            Self::Unreachable { .. } => {
+                Some("check the address, the network policy of the namespace and the proxy")
+            }
             Self::Tls(_) => Some("AWS_CA_BUNDLE or SSL_CERT_FILE must name a file with certificates in PEM"),
             Self::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 Some("the node's disk or the volume is full: give it more room")

@@ -53,7 +53,10 @@ pub struct Fetched {
 /// When there is nothing, or only empty files.
 pub fn check(uri: &Uri, limits: &Limits) -> Result<Fetched, FetchError> {
     let Uri::File(path) = uri else {
-        return Err(FetchError::Uri { uri: uri.to_string(), why: "only a path that is mounted can be looked at: write file:///PATH".to_owned() });
+        return Err(FetchError::Uri {
+            uri: uri.to_string(),
+            why: "only a path that is mounted can be looked at: write file:///PATH".to_owned(),
+        });
     };
     let items = crate::source::list_folder(path, limits)?;
     let bytes = items.iter().filter_map(|item| item.size).sum();
@@ -226,7 +229,8 @@ impl Work<'_> {
         files: &mut BTreeMap<String, FileRecord>,
     ) -> Result<FileRecord, FetchError> {
         let before = self.before.clone();
-        let known = before.archive.filter(|archive| archive.name == item.path && self.are_whole(&before.files));
+        let known =
+            before.archive.filter(|archive| archive.name == item.path && self.are_whole(&before.files));
         let (record, part) = self.one(item, known.map(|archive| archive.file), None).await?;
         checked(&item.path, &record, sha256)?;
         let Some(part) = part else {
@@ -271,13 +275,18 @@ impl Work<'_> {
         loop {
             if attempt > 0 {
                 if attempt >= self.limits.attempts {
-                    return Err(FetchError::Unreachable { uri: self.uri.to_string(), attempts: attempt, why });
+                    return Err(FetchError::Unreachable {
+                        uri: self.uri.to_string(),
+                        attempts: attempt,
+                        why,
+                    });
                 }
                 self.say(&item.path, 0, Some(&why));
                 self.pause(attempt).await;
             }
             let begun = read_part(&about, item);
-            let have = if begun.etag.is_some() { fs::metadata(&part).map_or(0, |about| about.len()) } else { 0 };
+            let have =
+                if begun.etag.is_some() { fs::metadata(&part).map_or(0, |about| about.len()) } else { 0 };
             let etag = begun.etag.clone().filter(|_| have > 0);
             let opening = self.source.open(item, have, etag.as_deref());
             let opened = match tokio::time::timeout(self.limits.silence, opening).await {
@@ -372,9 +381,10 @@ impl Work<'_> {
         file.sync_all().map_err(at(part))?;
         match (cut, size) {
             (Some(reason), _) => Ok(Taken::Cut { reason, arrived }),
-            (None, Some(size)) if length < size => {
-                Ok(Taken::Cut { reason: format!("the connection ended after {length} of {size} bytes"), arrived })
-            }
+            (None, Some(size)) if length < size => Ok(Taken::Cut {
+                reason: format!("the connection ended after {length} of {size} bytes"),
+                arrived,
+            }),
             (None, _) => Ok(Taken::Whole(FileRecord { size: length, sha256: hasher.finish(), etag })),
         }
     }
@@ -415,9 +425,8 @@ fn put(part: &Path, target: &Path) -> Result<(), FetchError> {
 
 fn read_part(about: &Path, item: &Item) -> PartRecord {
     let record: Option<PartRecord> = fs::read(about).ok().and_then(|text| serde_json::from_slice(&text).ok());
-    let same = |record: &PartRecord| {
-        record.path == item.path && (item.etag.is_none() || item.etag == record.etag)
-    };
+    let same =
+        |record: &PartRecord| record.path == item.path && (item.etag.is_none() || item.etag == record.etag);
     record.filter(same).unwrap_or_default()
 }
 
@@ -436,4 +445,3 @@ fn discard(part: &Path, about: &Path) -> Result<(), FetchError> {
     }
     Ok(())
 }
-

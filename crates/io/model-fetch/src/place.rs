@@ -60,8 +60,25 @@ mod tests {
     #[test]
     fn names_that_leave_the_folder_are_refused() {
         for name in [
-            "", "/", "/etc/passwd", "..", "../a", "a/../b", "a/..", ".", "./a", "a//b", "a/", "a\\b", "a\0", "a\nb",
-            ".scantling-fetch/x", ".scantling-fetch.json", &"x".repeat(256), &"x/".repeat(40), &"a/b".repeat(400),
+            "",
+            "/",
+            "/etc/passwd",
+            "..",
+            "../a",
+            "a/../b",
+            "a/..",
+            ".",
+            "./a",
+            "a//b",
+            "a/",
+            "a\\b",
+            "a\0",
+            "a\nb",
+            ".scantling-fetch/x",
+            ".scantling-fetch.json",
+            &"x".repeat(256),
+            &"x/".repeat(40),
+            &"a/b".repeat(400),
         ] {
             assert!(inside(name).is_err(), "{name:?}");
         }

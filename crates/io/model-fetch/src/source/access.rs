@@ -34,7 +34,9 @@ impl fmt::Debug for Access {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
     /// The data connection is no JSON object.
-    #[error("STORAGE_CONFIG is no data connection: write it as a JSON object with type, access_key_id, secret_access_key, endpoint_url and bucket")]
+    #[error(
+        "STORAGE_CONFIG is no data connection: write it as a JSON object with type, access_key_id, secret_access_key, endpoint_url and bucket"
+    )]
     NotJson,
     /// The data connection is of another type.
     #[error("STORAGE_CONFIG has a type that is not supported: only s3 is")]
@@ -48,7 +50,9 @@ pub enum AccessError {
         missing: &'static str,
     },
     /// Somebody asked not to check who answers.
-    #[error("certificates are always checked: name the authority's certificate by AWS_CA_BUNDLE, or use http:// inside the cluster")]
+    #[error(
+        "certificates are always checked: name the authority's certificate by AWS_CA_BUNDLE, or use http:// inside the cluster"
+    )]
     Unverified,
 }
 
@@ -118,7 +122,13 @@ impl Access {
         if variable("S3_VERIFY_SSL").is_some_and(|value| is_false(&value)) {
             return Err(AccessError::Unverified);
         }
-        for field in [&mut access.endpoint, &mut access.region, &mut access.bucket, &mut access.key_id, &mut access.key] {
+        for field in [
+            &mut access.endpoint,
+            &mut access.region,
+            &mut access.bucket,
+            &mut access.key_id,
+            &mut access.key,
+        ] {
             *field = field.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         }
         // Without a scheme a host is meant.
@@ -127,10 +137,16 @@ impl Access {
             .map(|endpoint| if endpoint.contains("://") { endpoint } else { format!("https://{endpoint}") });
         match (&access.key_id, &access.key) {
             (Some(_), None) => {
-                return Err(AccessError::Half { present: "AWS_ACCESS_KEY_ID", missing: "AWS_SECRET_ACCESS_KEY" });
+                return Err(AccessError::Half {
+                    present: "AWS_ACCESS_KEY_ID",
+                    missing: "AWS_SECRET_ACCESS_KEY",
+                });
             }
             (None, Some(_)) => {
-                return Err(AccessError::Half { present: "AWS_SECRET_ACCESS_KEY", missing: "AWS_ACCESS_KEY_ID" });
+                return Err(AccessError::Half {
+                    present: "AWS_SECRET_ACCESS_KEY",
+                    missing: "AWS_ACCESS_KEY_ID",
+                });
             }
             _ => {}
         }
@@ -142,7 +158,9 @@ impl Access {
     /// A text of others without our keys.
     pub(crate) fn scrubbed(&self, text: &str) -> String {
         let secrets = [&self.key_id, &self.key, &self.token].into_iter().flatten();
-        secrets.filter(|secret| !secret.is_empty()).fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
+        secrets
+            .filter(|secret| !secret.is_empty())
+            .fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
     }
 }
 
@@ -152,7 +170,8 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> Result<Access, AccessError> {
-        let find = |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
+        let find =
+            |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned());
         Access::read(find, Vec::new())
     }
 

@@ -67,7 +67,10 @@ impl Folder {
             // A link that leads nowhere or out of the folder is nobody's file.
             let Some(real) = path.canonicalize().ok().filter(|real| real.starts_with(root)) else { continue };
             let Some(name) = name.to_str() else {
-                return Err(FetchError::Name { name: name.to_string_lossy().into_owned(), why: "it is not UTF-8" });
+                return Err(FetchError::Name {
+                    name: name.to_string_lossy().into_owned(),
+                    why: "it is not UTF-8",
+                });
             };
             // File systems and mounted configuration keep things of their own here.
             if matches!(name, "lost+found") || name.starts_with("..") {
@@ -109,7 +112,8 @@ impl Folder {
 
 fn item(path: &Path, shown: String) -> Result<Item, FetchError> {
     let about = path.metadata().map_err(at(path))?;
-    let changed = about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    let changed =
+        about.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
     Ok(Item {
         path: shown,
         key: path.to_str().map(str::to_owned).ok_or_else(|| FetchError::Name {

@@ -2,8 +2,8 @@
 
 mod access;
 mod file;
-mod uri;
 mod s3;
+mod uri;
 mod web;
 
 use std::pin::Pin;
@@ -70,9 +70,14 @@ impl Source {
         Ok(match uri {
             Uri::File(path) => Self::File(file::Folder::new(path)),
             Uri::Web(url) => Self::Web(web::Page::new(url.clone(), Web::new(&access.roots)?)),
-            Uri::S3 { bucket, path } => {
-                Self::S3(Box::new(s3::Bucket::new(uri, bucket, path, access, Web::new(&access.roots)?, limits)?))
-            }
+            Uri::S3 { bucket, path } => Self::S3(Box::new(s3::Bucket::new(
+                uri,
+                bucket,
+                path,
+                access,
+                Web::new(&access.roots)?,
+                limits,
+            )?)),
         })
     }
 

@@ -33,7 +33,10 @@ impl Bucket {
         let refuse = |why: String| FetchError::Uri { uri: uri.to_string(), why };
         let bucket = Some(bucket).filter(|bucket| !bucket.is_empty()).or(access.bucket.as_deref());
         let Some(bucket) = bucket else {
-            return Err(refuse("no bucket is named: write s3://BUCKET/PATH, or the bucket into the data connection".to_owned()));
+            return Err(refuse(
+                "no bucket is named: write s3://BUCKET/PATH, or the bucket into the data connection"
+                    .to_owned(),
+            ));
         };
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(bucket)
@@ -41,9 +44,15 @@ impl Bucket {
             .with_virtual_hosted_style_request(access.virtual_hosts)
             .with_http_connector(web)
             // Attempts are counted by whoever asks, who also sees what has arrived.
-            .with_retry(RetryConfig { max_retries: 0, retry_timeout: limits.silence, ..RetryConfig::default() });
+            .with_retry(RetryConfig {
+                max_retries: 0,
+                retry_timeout: limits.silence,
+                ..RetryConfig::default()
+            });
         if let Some(endpoint) = &access.endpoint {
-            builder = builder.with_endpoint(endpoint.trim_end_matches('/')).with_allow_http(endpoint.starts_with("http://"));
+            builder = builder
+                .with_endpoint(endpoint.trim_end_matches('/'))
+                .with_allow_http(endpoint.starts_with("http://"));
         }
         match (&access.key_id, &access.key) {
             (Some(id), Some(key)) if !access.anonymous => {
@@ -92,7 +101,8 @@ impl Bucket {
                 return Err(FetchError::TooMuch { uri: self.uri.clone(), limit }.into());
             }
             let whole = object.location.as_ref();
-            let path = whole.strip_prefix(self.path.as_ref()).unwrap_or(whole).trim_start_matches('/').to_owned();
+            let path =
+                whole.strip_prefix(self.path.as_ref()).unwrap_or(whole).trim_start_matches('/').to_owned();
             if !path.is_empty() {
                 found.push(item(object, path));
             }
@@ -101,7 +111,9 @@ impl Bucket {
         // Some tools write an empty object for each folder.
         let is_folder = |item: &Item, next: Option<&Item>| {
             item.size == Some(0)
-                && next.is_some_and(|next| next.path.strip_prefix(&item.path).is_some_and(|rest| rest.starts_with('/')))
+                && next.is_some_and(|next| {
+                    next.path.strip_prefix(&item.path).is_some_and(|rest| rest.starts_with('/'))
+                })
         };
         let kept: Vec<Item> = (0..found.len())
             .filter_map(|place| Some((found.get(place)?, found.get(place + 1))))
@@ -118,14 +130,13 @@ impl Bucket {
         // The whole of an empty object has no first byte that could be asked for.
         let range = (from > 0).then_some(GetRange::Offset(from));
         let options = GetOptions { range, if_match: etag.map(str::to_owned), ..GetOptions::default() };
-        let path = Path::parse(&item.key).map_err(|error| FetchError::Answer {
-            uri: self.uri.clone(),
-            why: error.to_string(),
-        })?;
+        let path = Path::parse(&item.key)
+            .map_err(|error| FetchError::Answer { uri: self.uri.clone(), why: error.to_string() })?;
         let got = self.store.get_opts(&path, options).await.map_err(|error| self.trouble(&error))?;
         let (size, etag, from) = (got.meta.size, got.meta.e_tag.clone(), got.range.start);
         let access = self.access.clone();
-        let chunks = got.into_stream().map(move |chunk| chunk.map_err(|error| access.scrubbed(&reason(&error))));
+        let chunks =
+            got.into_stream().map(move |chunk| chunk.map_err(|error| access.scrubbed(&reason(&error))));
         Ok(Opened { chunks: Box::pin(chunks), from, size: Some(size), etag })
     }
 }

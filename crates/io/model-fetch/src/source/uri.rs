@@ -43,26 +43,30 @@ impl Uri {
             Some(("file", _)) => refuse("a file has no host: write file:///PATH"),
             Some(("http" | "https", _)) => {
                 let Ok(url) = text.split('#').next().unwrap_or_default().parse::<http::Uri>() else {
-                    return refuse("it is no URL: spaces and other characters must be written as %20 and so on");
+                    return refuse(
+                        "it is no URL: spaces and other characters must be written as %20 and so on",
+                    );
                 };
                 match url.authority() {
-                    Some(authority) if authority.as_str().contains('@') => {
-                        refuse("it has a user or a password in it, which everybody can read: put the model into S3 or a volume")
-                    }
+                    Some(authority) if authority.as_str().contains('@') => refuse(
+                        "it has a user or a password in it, which everybody can read: put the model into S3 or a volume",
+                    ),
                     Some(authority) if !authority.host().is_empty() => Ok(Self::Web(url)),
                     _ => refuse("it has no host"),
                 }
             }
             Some(("s3", rest)) => {
                 let (bucket, path) = rest.split_once('/').unwrap_or((rest, ""));
-                if bucket.len() > 255 || !bucket.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')) {
+                if bucket.len() > 255
+                    || !bucket.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+                {
                     return refuse("its bucket has characters that buckets cannot have");
                 }
                 Ok(Self::S3 { bucket: bucket.to_owned(), path: path.trim_matches('/').to_owned() })
             }
-            Some((_, _)) => {
-                refuse("its scheme is not supported: copy the model to S3 (s3://), to a web server (https://) or to a volume")
-            }
+            Some((_, _)) => refuse(
+                "its scheme is not supported: copy the model to S3 (s3://), to a web server (https://) or to a volume",
+            ),
         }
     }
 }

@@ -109,20 +109,25 @@ fn begins(status: StatusCode, headers: &HeaderMap, from: u64, url: &Url) -> Resu
         StatusCode::OK => Ok(0),
         StatusCode::PARTIAL_CONTENT => {
             // "bytes 100-199/200"
-            let range = headers.get(header::CONTENT_RANGE).and_then(|range| range.to_str().ok()).unwrap_or_default();
-            let first = range.strip_prefix("bytes ").and_then(|range| range.split('-').next()).unwrap_or_default();
+            let range =
+                headers.get(header::CONTENT_RANGE).and_then(|range| range.to_str().ok()).unwrap_or_default();
+            let first =
+                range.strip_prefix("bytes ").and_then(|range| range.split('-').next()).unwrap_or_default();
             match first.trim().parse::<u64>() {
                 Ok(first) if first == from => Ok(first),
                 _ => Err(answer(url, "it answers with another range than was asked for").into()),
             }
         }
-        StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::PRECONDITION_FAILED if from > 0 => Err(Trouble::Changed),
+        StatusCode::RANGE_NOT_SATISFIABLE | StatusCode::PRECONDITION_FAILED if from > 0 => {
+            Err(Trouble::Changed)
+        }
         StatusCode::NOT_FOUND | StatusCode::GONE => Err(FetchError::Missing { uri: Page::shown(url) }.into()),
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
             Err(FetchError::Denied { uri: Page::shown(url), status: status.to_string() }.into())
         }
-        status if status.is_server_error()
-            || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS) =>
+        status
+            if status.is_server_error()
+                || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS) =>
         {
             Err(Trouble::Again(format!("it answers {status}")))
         }
