@@ -11,6 +11,7 @@ mod release_settings;
 mod runs;
 mod sandbox;
 mod terminal;
+mod waits;
 mod watch;
 
 use std::process::ExitCode;

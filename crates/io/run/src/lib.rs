@@ -25,6 +25,7 @@ mod health;
 mod history;
 mod images;
 mod journal;
+mod offers;
 mod options;
 mod packed;
 mod prepull;

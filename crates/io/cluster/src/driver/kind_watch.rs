@@ -34,7 +34,7 @@ pub(crate) struct KindWatch {
 }
 
 impl KindWatch {
-    /// Watches all objects of a kind, in all namespaces.
+    /// Watches all objects of a kind that reconcilers read, in all namespaces.
     pub(crate) fn open(client: kube::Client, resource: &Resource, jitter: Jitter) -> Self {
         let api_resource = ApiResource {
             group: resource.gvk.group.clone(),
@@ -44,7 +44,14 @@ impl KindWatch {
             plural: resource.plural.clone(),
         };
         let api: Api<DynamicObject> = Api::all_with(client, &api_resource);
-        let stream = watcher(api, watcher::Config::default().page_size(PAGE)).boxed();
+        let selector = scantling_reconcile::FIELD_SELECTORS
+            .iter()
+            .find(|(group, kind, _)| *group == resource.gvk.group && *kind == resource.gvk.kind);
+        let mut config = watcher::Config::default().page_size(PAGE);
+        if let Some((.., fields)) = selector {
+            config = config.fields(fields);
+        }
+        let stream = watcher(api, config).boxed();
         Self { gvk: resource.gvk.clone(), stream, pause: None, breaks: 0, listed: false, jitter }
     }
 
