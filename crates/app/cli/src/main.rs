@@ -47,6 +47,7 @@ enum Command {
     Sandbox(commands::sandbox::Arguments),
     Refs(commands::refs::Arguments),
     Lock(commands::lock::Arguments),
+    FetchModel(commands::fetch_model::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Command::Sandbox(arguments) => commands::sandbox::run(&arguments),
         Command::Refs(arguments) => commands::refs::run(&arguments),
         Command::Lock(arguments) => commands::lock::run(&arguments),
+        Command::FetchModel(arguments) => commands::fetch_model::run(&arguments),
     };
     outcome::exit_code(outcome)
 }
