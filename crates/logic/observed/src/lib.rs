@@ -28,6 +28,7 @@ mod ownership;
 mod platform;
 mod pod;
 mod rollout;
+mod slim;
 mod snapshot;
 mod state;
 mod view;
@@ -45,6 +46,7 @@ pub use platform::{
 };
 pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
+pub use slim::slim;
 pub use snapshot::MAX_LIST_DEPTH;
 pub use state::{Observed, ObservedError};
 pub use view::View;

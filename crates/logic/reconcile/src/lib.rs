@@ -27,6 +27,7 @@ mod condition;
 mod context;
 mod crds;
 mod difference;
+mod interest;
 mod isolation;
 mod marker;
 mod notebook;
@@ -38,6 +39,7 @@ pub use catalogue::{Catalogue, Entry};
 pub use context::{Context, Known, KnownImage, KnownImages};
 pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use difference::difference;
+pub use interest::{Interest, NARROWED};
 pub use isolation::{
     ALLOW_FROM, GATEWAY_LABEL, MAX_ALLOWED, SYSTEM_NAMESPACE, allowed_namespaces, network_policy,
 };

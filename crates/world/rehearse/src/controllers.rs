@@ -37,7 +37,8 @@ impl Controllers {
         let settings = DriveSettings {
             reconcilers: RECONCILERS,
             namespace: &self.namespace,
-            known: tokio::sync::watch::channel(Arc::new(Known { images, platform: None })).1,
+            known: tokio::sync::watch::channel(Some(Arc::new(Known { images, platform: None }))).1,
+            look: &|_| {},
             clock: self.clock,
         };
         let mut tell = |event: scantling_cluster::DriveEvent| match event.what {
