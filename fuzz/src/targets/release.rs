@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_finding::Finding;
-use scantling_release::{Against, Change, Lock, PublishedList, Release, check, diff};
+use scantling_release::{Against, Change, Lock, PublishedList, Release, check, diff, Settings};
 
 use super::{part, parts};
 
@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
     }
     let (published, findings) = PublishedList::parse("list.txt", &String::from_utf8_lossy(part(&parts, 5)));
     speaks(&findings);
-    match Release::read(&tree) {
+    match Release::read(&tree, &Settings::default()) {
         Ok(release) => {
             let against = Against {
                 lock: lock.as_ref(),
@@ -43,7 +43,7 @@ pub fn run(data: &[u8]) {
     }
     // The same files without the release's own: a plain folder.
     tree.remove(NAMES[0]);
-    if let Ok(release) = Release::read(&tree) {
+    if let Ok(release) = Release::read(&tree, &Settings::default()) {
         speaks(&release.findings);
     }
 }

@@ -1,8 +1,10 @@
 //! A cluster: up, used, down.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,10 +31,6 @@ static COUNT: AtomicU64 = AtomicU64::new(0);
 const VOLUMES: usize = 12;
 /// How long each program may take to answer on a machine that builds at the same time.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// Lines of each log that a failed test shows.
-const SHOWN: usize = 12;
-/// Characters of each of these lines.
-const SHOWN_WIDTH: usize = 300;
 
 /// A bearer token of somebody.
 pub struct Token {
@@ -68,13 +66,10 @@ impl RealCluster {
     /// says `skipped: why` and gives none.
     ///
     /// # Errors
-    /// A program doesn't start or answer; the ends of the logs are printed.
+    /// A program doesn't start or answer; its logs are kept, and where is printed.
     pub fn up(nodes: usize) -> anyhow::Result<Option<Self>> {
         if let Some(why) = why_not() {
-            #[expect(clippy::print_stdout, reason = "the test command counts these lines")]
-            {
-                println!("skipped: {why}");
-            }
+            say(&format!("skipped: {why}"));
             return Ok(None);
         }
         let one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -91,7 +86,7 @@ impl RealCluster {
         match cluster.start(nodes) {
             Ok(()) => Ok(Some(cluster)),
             Err(error) => {
-                cluster.tell();
+                cluster.keep_logs();
                 Err(error)
             }
         }
@@ -236,7 +231,7 @@ impl RealCluster {
             let path = self.folder.join(format!("volumes/{number}"));
             std::fs::create_dir(&path)?;
             // Whoever the container runs as writes to it.
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o777))?;
+            std::fs::set_permissions(&path, PermissionsExt::from_mode(0o777))?;
             items.push(json!({
                 "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": format!("shared-{number}")},
                 "spec": {
@@ -303,6 +298,28 @@ impl RealCluster {
         self.nodes.iter().map(|node| node.name.as_str()).collect()
     }
 
+    /// A folder with `kubectl`, and `on NODE COMMAND` to run something on a node.
+    ///
+    /// # Errors
+    /// The folder can't be written.
+    pub fn tools(&self) -> anyhow::Result<PathBuf> {
+        let folder = self.folder.join("tools");
+        std::fs::create_dir_all(&folder)?;
+        let program = self.program.display();
+        let mut on = "#!/bin/bash\nnode=$1; shift\ncase $node in\n".to_owned();
+        for node in &self.nodes {
+            let enter = "nsenter --mount --pid --net --uts --ipc --target";
+            let _ = writeln!(on, "{}) exec {enter} {} -- \"$@\";;", node.name, node.namespaces.first());
+        }
+        on.push_str("esac\necho \"no node $node\" >&2; exit 2\n");
+        let kubectl = format!("#!/bin/bash\nexec {program} kubectl \"$@\"\n");
+        for (name, text) in [("kubectl", kubectl), ("on", on)] {
+            std::fs::write(folder.join(name), text)?;
+            std::fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755))?;
+        }
+        Ok(folder)
+    }
+
     /// kubectl as a cluster admin.
     pub fn kubectl(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
@@ -344,44 +361,37 @@ impl RealCluster {
         Ok(Request::read(&std::fs::read_to_string(path)?))
     }
 
-    /// Prints the ends of all logs.
-    fn tell(&self) {
-        let folders = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let folders = folders.map(|entry| entry.path().join("log")).filter(|path| path.is_dir());
-        for folder in folders {
-            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                if path.extension().is_none_or(|extension| extension != "log") {
-                    continue;
-                }
-                let text = std::fs::read(&path).unwrap_or_default();
-                let text = String::from_utf8_lossy(&text);
-                let lines: Vec<&str> = text.lines().collect();
-                let last = lines.iter().skip(lines.len().saturating_sub(SHOWN));
-                let shown: Vec<String> = last.map(|line| line.chars().take(SHOWN_WIDTH).collect()).collect();
-                #[expect(clippy::print_stdout, reason = "a failed test shows what it printed")]
-                {
-                    println!("== the end of {}\n{}", path.display(), shown.join("\n"));
+    /// Keeps all logs, and says where.
+    fn keep_logs(&self) {
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/real-logs");
+        let kept = kept.join(sweep::name(&self.folder));
+        for entry in std::fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let to = kept.join(entry.file_name());
+            for log in std::fs::read_dir(entry.path().join("log")).into_iter().flatten().flatten() {
+                if log.path().is_file() {
+                    let copied = std::fs::create_dir_all(&to)
+                        .and_then(|()| std::fs::copy(log.path(), to.join(log.file_name())));
+                    if let Err(error) = copied {
+                        say(&format!("{} is not kept: {error}", log.path().display()));
+                    }
                 }
             }
         }
+        say(&format!("the logs of the cluster are in {}", kept.display()));
     }
 }
 
 impl Drop for RealCluster {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.tell();
+            self.keep_logs();
         }
         // A thread that stayed would hold the network.
         let _ = move_to(&self.home);
         self.nodes.clear();
         self.control = None;
         if let Err(error) = sweep::remove(&self.folder) {
-            #[expect(clippy::print_stdout, reason = "a failed test shows what it printed")]
-            {
-                println!("the cluster left something: {error:#}");
-            }
+            say(&format!("the cluster left something: {error:#}"));
         }
     }
 }
@@ -409,6 +419,12 @@ fn push_pause() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(image::pusher()?.push(&pause, &Reference::parse(PAUSE)?))?;
     Ok(())
+}
+
+/// Tells whoever reads what a test prints.
+#[expect(clippy::print_stdout, reason = "tests are read there")]
+fn say(line: &str) {
+    println!("{line}");
 }
 
 fn succeeds(mut command: Command) -> bool {

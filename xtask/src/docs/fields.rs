@@ -12,7 +12,7 @@ use syn::{Attribute, Expr, Fields, GenericArgument, Item, Lit, Meta, PathArgumen
 const NESTING_MAX: usize = 8;
 
 /// Types whose values are single words, and what to call those.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 13] = [
     ("String", "text"),
     ("bool", "`true` or `false`"),
     ("u16", "number"),
@@ -25,6 +25,7 @@ const WORDS: [(&str, &str); 12] = [
     ("Digest", "digest"),
     ("Platform", "platform"),
     ("Version", "version"),
+    ("Requirement", "text"),
 ];
 
 /// Types by their names.

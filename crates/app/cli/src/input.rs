@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 use scantling_files::{Limits, Reading, SkipReason, read_file, read_tree};
-use scantling_release::{LOCK_FILE, Lock, PublishedList, RELEASE_FILE, Release, Unreadable};
+use scantling_release::{LOCK_FILE, Lock, PublishedList, RELEASE_FILE, Release, Settings, Unreadable};
 use scantling_report::findings::Texts;
 
 use crate::outcome::Failure;
@@ -45,8 +45,13 @@ impl Folder {
     }
 
     /// The release in it.
-    pub(crate) fn release(&self) -> Result<Release, Unreadable> {
-        Release::read_at(self.reading.root.as_str(), &self.reading.tree)
+    pub(crate) fn release(&self, settings: &Settings) -> Result<Release, Unreadable> {
+        Release::read_at(self.reading.root.as_str(), &self.reading.tree, settings)
+    }
+
+    /// The same if it is the release before the one that the settings are for.
+    pub(crate) fn previous_release(&self, settings: &Settings) -> Result<Release, Unreadable> {
+        Release::read_previous_at(self.reading.root.as_str(), &self.reading.tree, settings)
     }
 
     /// Its files, by the paths that findings name.

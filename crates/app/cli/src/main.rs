@@ -5,6 +5,7 @@ mod input;
 mod outcome;
 mod passwords;
 mod registries;
+mod release_settings;
 mod sandbox;
 mod terminal;
 

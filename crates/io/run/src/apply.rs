@@ -98,6 +98,7 @@ impl Session<'_> {
                 self.ended(&told, outcome, told.cause.clone());
                 return Ok(());
             }
+            self.open().await?;
             match self.write_step(&step, live.as_ref()).await {
                 Ok(object) => {
                     self.remember(&wanted.key, Some(object));
@@ -125,7 +126,7 @@ impl Session<'_> {
                 {"op": "test", "path": "/metadata/resourceVersion", "value": read},
                 {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
             ]);
-            let written = self.write(Write::JsonPatch { object: step.body.clone(), patch }).await?;
+            let written = self.send(Write::JsonPatch { object: step.body.clone(), patch }).await?;
             version = written.object.pointer("/metadata/resourceVersion").cloned();
         }
         let mut body = step.body.clone();
@@ -136,7 +137,7 @@ impl Session<'_> {
             metadata.insert("resourceVersion".to_owned(), version);
         }
         // Every field has been decided, so ownership is taken for those that are in the body.
-        Ok(self.write(Write::Apply { object: body, force: true }).await?.object)
+        Ok(self.send(Write::Apply { object: body, force: true }).await?.object)
     }
 
     fn remember(&mut self, key: &ObjectKey, object: Option<Value>) {
@@ -186,7 +187,7 @@ impl Session<'_> {
             }
             let uid = step.body.pointer("/metadata/uid").and_then(Value::as_str).map(ToOwned::to_owned);
             let delete = Write::Delete { object: step.body.clone(), uid, grace_seconds: None };
-            match self.write(delete).await {
+            match self.try_write(delete).await? {
                 // Another object of the same name is not the one that we created.
                 Ok(_) | Err(ClusterError::Moved { .. }) => {}
                 Err(error) => return Err(self.not_written(step, error)),

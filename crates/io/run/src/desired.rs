@@ -4,30 +4,12 @@
 use scantling_api::schema::Schema;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_finding::{Finding, Place, codes};
-use scantling_plan::{Adjusted, Desired, GeneratedValues, encode_string_data, pin};
-use scantling_release::{Release, Wave};
+use scantling_plan::{Adjusted, Desired, GeneratedValues, encode_string_data, own_objects, pin};
+use scantling_release::Release;
 use serde_json::{Value, json};
 
 use crate::report::Stop;
 use crate::session::Session;
-
-/// Objects that a release needs and does not bring itself: the product's kinds and its namespace.
-pub(crate) fn own_objects(release: &Release) -> Vec<(ObjectKey, Wave, Value)> {
-    let mut objects: Vec<Value> =
-        scantling_reconcile::DEFINITIONS.iter().map(scantling_reconcile::Definition::to_value).collect();
-    if let Some(namespace) = &release.namespace {
-        objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}));
-    }
-    let theirs = |key: &ObjectKey| release.objects.iter().any(|o| o.key == *key);
-    objects
-        .into_iter()
-        .filter_map(|value| {
-            let key = object::key(&value).ok()?;
-            let wave = if key.kind == "Namespace" { Wave::Namespaces } else { Wave::Definitions };
-            Some((key, wave, value)).filter(|(key, ..)| !theirs(key))
-        })
-        .collect()
-}
 
 /// Keys and kinds of everything that is looked for in the cluster.
 pub(crate) fn kinds(release: &Release) -> Vec<(ObjectKey, GroupVersionKind)> {

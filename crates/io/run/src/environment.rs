@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use scantling_cluster::{Clock, Cluster};
+use scantling_cluster::{Clock, Cluster, ClusterError};
 use scantling_registry::RegistryClient;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
+
+use crate::state::SYSTEM_NAMESPACE;
 
 /// Everything outside that a run touches.
 pub struct Environment {
@@ -18,6 +21,17 @@ pub struct Environment {
     pub entropy: Entropy,
     /// Where the registry is asked from, in words: `here`, `a pod in the cluster`. Verdicts name it.
     pub vantage: String,
+}
+
+impl Environment {
+    /// Every `ConfigMap` of the namespace that the product keeps for itself.
+    pub(crate) async fn system_maps(&self) -> Result<Vec<Value>, ClusterError> {
+        let served = self.cluster.served().await?;
+        match served.by_kind("", "ConfigMap") {
+            Some(resource) => self.cluster.list(resource, Some(SYSTEM_NAMESPACE), None).await,
+            None => Ok(Vec::new()),
+        }
+    }
 }
 
 /// Fills bytes for a purpose.

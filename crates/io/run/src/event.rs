@@ -112,6 +112,9 @@ pub enum What {
         create: usize,
         /// Objects that will be updated.
         update: usize,
+        /// Objects that will be deleted and created again.
+        #[serde(skip_serializing_if = "is_zero")]
+        replace: usize,
         /// Objects that will be adopted.
         adopt: usize,
         /// Objects that stay as they are.
@@ -218,6 +221,11 @@ pub enum What {
     },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -235,10 +243,13 @@ impl fmt::Display for What {
             }
             Self::Probed { reference, verdict, .. } => write!(f, "{reference}: {verdict}"),
             Self::Refused { why } => write!(f, "refused, nothing written: {why}"),
-            Self::Planned { create, update, adopt, unchanged, prune } => write!(
-                f,
-                "create {create}, update {update}, adopt {adopt}, unchanged {unchanged}, prune {prune}"
-            ),
+            Self::Planned { create, update, replace, adopt, unchanged, prune } => {
+                write!(f, "create {create}, update {update}, ")?;
+                if *replace > 0 {
+                    write!(f, "replace {replace}, ")?;
+                }
+                write!(f, "adopt {adopt}, unchanged {unchanged}, prune {prune}")
+            }
             Self::Wave { wave, objects } => write!(f, "wave {wave}: {objects} to write"),
             Self::Object { key, outcome, cause } if cause.is_empty() => write!(f, "{key} {outcome}"),
             Self::Object { key, outcome, cause } => write!(f, "{key} {outcome}: {cause}"),

@@ -82,7 +82,7 @@ impl Session<'_> {
 }
 
 /// Kinds whose health says something about whether one can go on.
-fn judged(key: &ObjectKey) -> bool {
+pub(crate) fn judged(key: &ObjectKey) -> bool {
     matches!(
         (key.group.as_str(), key.kind.as_str()),
         ("apiextensions.k8s.io", "CustomResourceDefinition")

@@ -5,10 +5,14 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use scantling_api::{ObjectKey, object};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::event::Stage;
+use crate::packed::{gunzip, gzip};
 use crate::state::SYSTEM_NAMESPACE;
 
 /// The `ConfigMap` of the journal.
@@ -32,9 +36,41 @@ pub(crate) enum JournalError {
     NotWritable { reason: String },
 }
 
+/// What a run is to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Bring a release, whatever was there before.
+    #[default]
+    Upgrade,
+    /// Bring an earlier release again.
+    Rollback,
+    /// Take the release away.
+    Uninstall,
+}
+
+impl Action {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Upgrade => "upgrade",
+            Self::Rollback => "rollback",
+            Self::Uninstall => "uninstall",
+        }
+    }
+}
+
+impl std::fmt::Display for Action {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// A run that has begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Journal {
+    pub(crate) action: Action,
+    pub(crate) holder: String,
     pub(crate) release: String,
     pub(crate) version: String,
     pub(crate) started: String,
@@ -57,9 +93,16 @@ impl Journal {
             "closed" => false,
             other => return Err(JournalError::Damaged { reason: format!("its phase is \"{other}\"") }),
         };
-        let creates = serde_json::from_str(&text("creates"))
-            .map_err(|e| JournalError::Damaged { reason: format!("creates: {e}") })?;
+        let damaged = |reason: String| JournalError::Damaged { reason: format!("creates: {reason}") };
+        let packed =
+            STANDARD.decode(object::text(map, "/binaryData/creates")).map_err(|e| damaged(e.to_string()))?;
+        let creates = gunzip(&packed).map_err(damaged)?;
+        let creates = serde_json::from_slice(&creates).map_err(|e| damaged(e.to_string()))?;
+        let action = serde_json::from_value(json!(text("action")))
+            .map_err(|e| JournalError::Damaged { reason: format!("action: {e}") })?;
         Ok(Self {
+            action,
+            holder: text("holder"),
             release: text("release"),
             version: text("version"),
             started: text("started"),
@@ -70,20 +113,24 @@ impl Journal {
     }
 
     pub(crate) fn to_config_map(&self) -> Result<Value, JournalError> {
-        let creates = serde_json::to_string(&self.creates)
-            .map_err(|e| JournalError::NotWritable { reason: e.to_string() })?;
+        let not_writable = |reason: String| JournalError::NotWritable { reason };
+        let creates = serde_json::to_vec(&self.creates).map_err(|e| not_writable(e.to_string()))?;
+        // Keys repeat each other; as they are, those of some thousand objects would not fit into one ConfigMap.
+        let creates = STANDARD.encode(gzip(&creates).map_err(not_writable)?);
         Ok(json!({
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": JOURNAL_NAME, "namespace": SYSTEM_NAMESPACE},
             "data": {
                 "format": FORMAT,
+                "action": self.action.as_str(),
+                "holder": self.holder,
                 "release": self.release,
                 "version": self.version,
                 "started": self.started,
                 "reached": self.reached,
-                "creates": creates,
                 "phase": if self.open { "open" } else { "closed" },
             },
+            "binaryData": {"creates": creates},
         }))
     }
 
@@ -103,6 +150,8 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let mut journal = Journal {
+            action: Action::Rollback,
+            holder: "cli/a".into(),
             release: "r".into(),
             version: "1".into(),
             started: "2022-01-01T00:00:00Z".into(),
@@ -117,7 +166,13 @@ mod tests {
 
     #[test]
     fn damage_and_other_formats_are_refused() {
-        let data = |format: &str, creates: &str, phase: &str| json!({"data": {"format": format, "creates": creates, "phase": phase}});
+        let data = |format: &str, creates: &str, phase: &str| {
+            let creates = STANDARD.encode(gzip(creates.as_bytes()).unwrap());
+            json!({
+                "data": {"format": format, "phase": phase, "action": "upgrade"},
+                "binaryData": {"creates": creates},
+            })
+        };
         assert!(Journal::read(&data("1", "[]", "closed")).is_ok());
         for (map, format) in [
             (data("9", "[]", "open"), true),

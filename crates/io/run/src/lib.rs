@@ -14,34 +14,49 @@
 
 mod apply;
 mod build_state;
+mod bundle;
 mod catalogue;
+mod claim;
 mod desired;
 mod environment;
 mod event;
 mod gate;
 mod health;
+mod history;
 mod images;
 mod journal;
 mod options;
+mod packed;
 mod prepull;
 mod read;
 mod registry_rules;
 mod report;
+mod rollback;
 mod session;
 mod state;
+mod status;
 mod store;
+mod uninstall;
 mod upgrade;
 mod verify;
 mod wait;
 
+pub use bundle::{Bundle, BundleError};
+pub use claim::LEASE_NAME;
 pub use environment::{Entropy, Environment};
 pub use event::{RunEvent, Stage, What};
-pub use journal::JOURNAL_NAME;
+pub use history::{Ended, HISTORY_NAME, PastRun, history};
+pub use journal::{Action, JOURNAL_NAME};
 pub use options::{Options, Waits};
 pub use registry_rules::{RulesError, read_registry_rules};
-pub use report::{CatalogueEntry, CheckedClaim, GateVerdict, ObjectOutcome, RunError, RunReport, Verified};
+pub use report::{
+    CatalogueEntry, CheckedClaim, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport, Verified,
+};
+pub use rollback::rollback;
 pub use state::{
     InventoryEntry, RecordedClaim, RecordedImage, STATE_NAME, SYSTEM_NAMESPACE, State, StateError,
 };
+pub use status::{Installed, OpenRun, Status, Unhealthy, status};
 pub use store::StoredError;
-pub use upgrade::upgrade;
+pub use uninstall::uninstall;
+pub use upgrade::{plan, upgrade};

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use scantling_release::{Lock, Release};
 
+use crate::bundle::Bundle;
+
 /// Choices of whoever starts the run.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -18,6 +20,13 @@ pub struct Options {
     pub legacy_managers: BTreeSet<String>,
     /// How long to wait for what.
     pub waits: Waits,
+    /// Who does the run, as the run's lease names it: `cli/HOST/PID/RANDOM` or `operator/POD`. Two that run at the same
+    /// time must be called differently.
+    pub holder: String,
+    /// The release itself, which the cluster keeps so that it can be gone back to. Without it, it cannot.
+    pub bundle: Option<Bundle>,
+    /// Only say what would be done: nothing is written.
+    pub dry_run: bool,
 }
 
 /// How long the run waits until it stops and says what is missing.
@@ -33,6 +42,8 @@ pub struct Waits {
     pub prepull: Duration,
     /// For one workload to roll out.
     pub rollout: Duration,
+    /// For objects to be gone after they were deleted. Finalizers of others may hold them.
+    pub removal: Duration,
 }
 
 impl Default for Waits {
@@ -44,6 +55,7 @@ impl Default for Waits {
             build: minutes(180),
             prepull: minutes(60),
             rollout: minutes(20),
+            removal: minutes(5),
         }
     }
 }
@@ -68,6 +80,9 @@ impl Default for Options {
             installed: None,
             legacy_managers: LEGACY_MANAGERS.into_iter().map(ToOwned::to_owned).collect(),
             waits: Waits::default(),
+            holder: "scantling".to_owned(),
+            bundle: None,
+            dry_run: false,
         }
     }
 }

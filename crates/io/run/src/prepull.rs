@@ -259,7 +259,7 @@ impl Session<'_> {
     async fn remove_pods(&mut self, namespace: &str) -> Result<(), Stop> {
         for pod in self.prepull_pods(namespace).await? {
             let uid = Some(object::uid(&pod).to_owned()).filter(|u| !u.is_empty());
-            match self.write(Write::Delete { object: pod, uid, grace_seconds: Some(0) }).await {
+            match self.try_write(Write::Delete { object: pod, uid, grace_seconds: Some(0) }).await? {
                 Ok(_) | Err(ClusterError::Moved { .. }) => {}
                 Err(error) => return Err(error.into()),
             }

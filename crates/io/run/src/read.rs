@@ -58,8 +58,9 @@ impl Session<'_> {
         }
     }
 
-    async fn read_state(&mut self) -> Result<(), Stop> {
+    pub(crate) async fn read_state(&mut self) -> Result<(), Stop> {
         let maps = self.list("", "ConfigMap", Some(SYSTEM_NAMESPACE)).await?;
+        self.system_maps.clone_from(&maps);
         self.state = State::from_config_maps(&maps).map_err(|e| Stop::Refuse(e.to_string()))?;
         if let Some(state) = &self.state {
             self.previous = state.previous();
@@ -76,21 +77,30 @@ impl Session<'_> {
             });
             self.previous = Previous { version: None, objects: objects.collect(), ..Previous::default() };
         }
-        let journal = maps.iter().find(|m| object::name(m) == JOURNAL_NAME).map(Journal::read).transpose();
-        let journal = journal.map_err(|e| Stop::Refuse(e.to_string()))?;
-        if let Some(open) = journal.filter(|j| j.open) {
+        if let Some(open) = self.open_run().map_err(Stop::Refuse)? {
             self.journal.creates.extend(open.creates.iter().cloned());
-            if open.release == self.journal.release && open.version == self.journal.version {
+            let holder = self.journal.holder.clone();
+            if open.action == self.journal.action
+                && open.release == self.journal.release
+                && open.version == self.journal.version
+            {
                 self.report.continued = true;
-                self.journal = open;
+                self.journal = Journal { holder, ..open };
             }
         }
         Ok(())
     }
 
+    /// The journal of a run that has not ended.
+    pub(crate) fn open_run(&self) -> Result<Option<Journal>, String> {
+        let map = self.system_maps.iter().find(|m| object::name(m) == JOURNAL_NAME);
+        let journal = map.map(Journal::read).transpose().map_err(|e| e.to_string())?;
+        Ok(journal.filter(|j| j.open))
+    }
+
     /// What an unfinished run created is ours, whichever release it was for. The journal says what that run set out to
     /// create; only an object that we have applied says that it got so far, and that nobody else was first.
-    fn claim_creates(&mut self) {
+    pub(crate) fn claim_creates(&mut self) {
         let ours: BTreeSet<ObjectKey> = std::mem::take(&mut self.journal.creates)
             .into_iter()
             .filter(|key| self.live.get(key).is_some_and(is_applied))
@@ -102,7 +112,7 @@ impl Session<'_> {
     }
 
     /// One list for each kind and namespace in which something is looked for.
-    async fn read_objects(&mut self, kinds: &[(ObjectKey, GroupVersionKind)]) -> Result<(), Stop> {
+    pub(crate) async fn read_objects(&mut self, kinds: &[(ObjectKey, GroupVersionKind)]) -> Result<(), Stop> {
         let mut wanted: BTreeMap<ObjectKey, Option<GroupVersionKind>> =
             kinds.iter().map(|(key, gvk)| (key.clone(), Some(gvk.clone()))).collect();
         let known = self.previous.inventory.keys().chain(self.previous.objects.keys());

@@ -115,12 +115,24 @@ pub struct RunReport {
     pub catalogue: Vec<CatalogueEntry>,
     /// What runs, held against the lock.
     pub verified: Vec<Verified>,
+    /// Rights that the run would need and does not have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing_rights: Vec<MissingRight>,
     /// What is wrong or risky.
     pub findings: Vec<Finding>,
     /// Requests that changed the cluster.
     pub writes: usize,
     /// Everything that happened, in order.
     pub events: Vec<RunEvent>,
+}
+
+/// What the run found missing among its own rights.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct MissingRight {
+    /// What must be allowed, in words: `patch deployments.apps in namespace scantling`.
+    pub what: String,
+    /// The command with which an administrator grants it.
+    pub grant: String,
 }
 
 /// Why a run ended early. Whatever was done until then is in the report.
@@ -147,6 +159,11 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// A cluster that could not even be read.
+    pub(crate) fn unread(error: impl std::fmt::Display) -> Self {
+        Self::Refused { why: error.to_string(), report: Box::default() }
+    }
+
     /// What is known of the run.
     pub fn report(&self) -> &RunReport {
         match self {
@@ -164,6 +181,17 @@ pub(crate) enum Stop {
     /// Something did not go as planned.
     #[error("{0}")]
     Halt(String),
+    /// Another run is under way.
+    #[error(
+        "another run is under way, by {holder}; wait until it ends (`scantling status` shows it), or end it: 15 seconds later this one may begin and continue it"
+    )]
+    Held { holder: String },
+    /// Another run has ended since this one read the cluster.
+    #[error("another run has changed the cluster since this one read it; run again to see the new plan")]
+    Stale,
+    /// The lease was lost in the middle.
+    #[error("the run's lease was lost: {0}; nothing more was written, for somebody else may write by now")]
+    Lost(String),
     /// The cluster did not do what was asked.
     #[error(transparent)]
     Cluster(#[from] ClusterError),

@@ -11,9 +11,10 @@ use scantling_reconcile::KnownImage;
 use scantling_release::{LockedImage, Release};
 use serde_json::{Value, json};
 
+use crate::claim::Claim;
 use crate::environment::Environment;
 use crate::event::{RunEvent, Stage, What};
-use crate::journal::{JOURNAL_NAME, Journal};
+use crate::journal::{Action, Journal};
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
@@ -30,6 +31,8 @@ pub(crate) struct Session<'a> {
     pub(crate) served: Served,
     pub(crate) schema: Schema,
     pub(crate) nodes: Vec<NodeFacts>,
+    /// Every `ConfigMap` of the system namespace, as read at the beginning.
+    pub(crate) system_maps: Vec<Value>,
     /// The stored state of the last run that ended.
     pub(crate) state: Option<State>,
     pub(crate) previous: Previous,
@@ -53,7 +56,9 @@ pub(crate) struct Session<'a> {
     pub(crate) sizes: BTreeMap<String, Vec<(Platform, u64)>>,
     pub(crate) journal: Journal,
     /// What the cluster's journal says, if this run has written it.
-    journal_written: Option<Journal>,
+    pub(crate) journal_written: Option<Journal>,
+    /// The claim to the run's lease.
+    pub(crate) claim: Claim,
     sink: Sink<'a>,
 }
 
@@ -62,10 +67,13 @@ impl<'a> Session<'a> {
         env: &'a Environment,
         release: &'a Release,
         options: &'a Options,
+        action: Action,
         sink: Sink<'a>,
     ) -> Self {
         let version = release.version.as_ref().map(ToString::to_string).unwrap_or_default();
         let journal = Journal {
+            action,
+            holder: options.holder.clone(),
             release: release.name.clone(),
             version: version.clone(),
             started: env.clock.now_rfc3339(),
@@ -84,6 +92,7 @@ impl<'a> Session<'a> {
             served: Served::default(),
             schema,
             nodes: Vec::new(),
+            system_maps: Vec::new(),
             state: None,
             previous: Previous::default(),
             live: BTreeMap::new(),
@@ -98,6 +107,7 @@ impl<'a> Session<'a> {
             sizes: BTreeMap::new(),
             journal,
             journal_written: None,
+            claim: Claim::Refused,
             sink,
         }
     }
@@ -127,44 +137,58 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// Changes the cluster. The journal is opened before the first change and follows the stages, so that a run that
-    /// has nothing to do writes nothing at all.
-    pub(crate) async fn write(&mut self, write: Write) -> Result<Written, ClusterError> {
+    /// Changes the cluster. The lease is taken and the journal opened before the first change, and the journal follows
+    /// the stages, so that a run that has nothing to do writes nothing at all.
+    pub(crate) async fn write(&mut self, write: Write) -> Result<Written, Stop> {
+        self.open().await?;
+        Ok(self.send(write).await?)
+    }
+
+    /// The same, with the server's refusal as a value that can be looked at.
+    pub(crate) async fn try_write(&mut self, write: Write) -> Result<Result<Written, ClusterError>, Stop> {
+        self.open().await?;
+        Ok(self.send(write).await)
+    }
+
+    /// Everything that comes before a write: lease, journal, bundle.
+    pub(crate) async fn open(&mut self) -> Result<(), Stop> {
         self.journal.reach(self.stage);
+        let first = self.journal_written.is_none();
+        if first {
+            let key = ObjectKey::cluster("", "Namespace", SYSTEM_NAMESPACE);
+            if self.env.cluster.get_by_key(&self.served, &key).await?.is_none() {
+                self.send(Write::Apply { object: system_namespace(), force: true }).await?;
+            }
+            self.hold().await?;
+        }
         if self.journal_written.as_ref() != Some(&self.journal) {
             self.write_journal().await?;
         }
-        self.send(write).await
+        if first {
+            self.store_bundle().await?;
+        }
+        Ok(())
     }
 
-    /// Marks the run as ended, if it has written anything.
-    pub(crate) async fn close_journal(&mut self) -> Result<(), ClusterError> {
-        let left_open = self.report.continued && self.journal_written.is_none();
-        if self.journal_written.is_some() || left_open {
+    async fn write_journal(&mut self) -> Result<(), Stop> {
+        let map = self.journal.to_config_map().map_err(|e| Stop::Halt(e.to_string()))?;
+        self.send(Write::Apply { object: map, force: true }).await?;
+        self.journal_written = Some(self.journal.clone());
+        Ok(())
+    }
+
+    /// Marks the run as ended, if it has written anything or continues one that had.
+    pub(crate) async fn close_journal(&mut self) -> Result<(), Stop> {
+        if self.journal_written.is_some() || self.report.continued {
+            self.open().await?;
             self.journal.open = false;
             self.write_journal().await?;
         }
         Ok(())
     }
 
-    async fn write_journal(&mut self) -> Result<(), ClusterError> {
-        if self.journal_written.is_none() {
-            let key = ObjectKey::cluster("", "Namespace", SYSTEM_NAMESPACE);
-            if self.env.cluster.get_by_key(&self.served, &key).await?.is_none() {
-                self.send(Write::Apply { object: system_namespace(), force: true }).await?;
-            }
-        }
-        let map = self.journal.to_config_map().map_err(|e| ClusterError::Invalid {
-            what: format!("apply ConfigMap {SYSTEM_NAMESPACE}/{JOURNAL_NAME}"),
-            message: e.to_string(),
-            fields: Vec::new(),
-        })?;
-        self.send(Write::Apply { object: map, force: true }).await?;
-        self.journal_written = Some(self.journal.clone());
-        Ok(())
-    }
-
-    async fn send(&mut self, write: Write) -> Result<Written, ClusterError> {
+    /// Sends a write as it is. Everything but what must come before the journal goes through [`Session::write`].
+    pub(crate) async fn send(&mut self, write: Write) -> Result<Written, ClusterError> {
         let written = self.env.cluster.write(&self.served, &write).await?;
         self.report.writes += 1;
         Ok(written)

@@ -1,37 +1,23 @@
 //! What the cluster remembers of the release last applied.
 //!
-//! Kept in `ConfigMaps` of the namespace `scantling-system`: the head `scantling-state` names the parts, and is written
-//! last, so that a reader sees either the old state or the new one, never half of each.
+//! Kept in `ConfigMaps` of the namespace `scantling-system` under the head `scantling-state`.
 
 use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-use flate2::Compression;
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use scantling_api::{ObjectKey, object};
 use scantling_image::Digest;
 use scantling_plan::{Inventory, Origin, Previous};
 use scantling_reconcile::KnownImage;
 use scantling_release::LockedImage;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::packed::{FORMAT, PackError, pack, unpack};
 
 /// The namespace of everything that the product keeps for itself.
 pub const SYSTEM_NAMESPACE: &str = "scantling-system";
 /// The head of the state.
 pub const STATE_NAME: &str = "scantling-state";
-/// The only format that is written; a reader refuses others instead of dropping what it does not know.
-const FORMAT: u32 = 1;
-/// Bytes of one part before base64: a `ConfigMap` may hold 1 MiB, and base64 adds a third.
-const PART_BYTES: usize = 700_000;
-/// Bytes of a whole state when it is read: far above any release (a thousand objects are about 4 MiB).
-const STATE_BYTES: u64 = 256 << 20;
-/// Parts of a state when it is read.
-const PARTS: usize = 512;
-
 /// A release as it was applied.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -124,8 +110,14 @@ pub enum StateError {
     },
 }
 
-fn damaged(name: &str, reason: impl Into<String>) -> StateError {
-    StateError::Damaged { name: name.to_owned(), reason: reason.into() }
+impl From<PackError> for StateError {
+    fn from(error: PackError) -> Self {
+        match error {
+            PackError::Format(found) => Self::Format { found },
+            PackError::NotWritable(reason) => Self::NotWritable { reason },
+            PackError::Damaged { name, reason } => Self::Damaged { name, reason },
+        }
+    }
 }
 
 impl State {
@@ -141,69 +133,25 @@ impl State {
     /// # Errors
     /// [`StateError::NotWritable`] if it cannot be put into bytes: then nothing must be stored.
     pub fn to_config_maps(&self) -> Result<Vec<Value>, StateError> {
-        let not_writable = |reason: String| StateError::NotWritable { reason };
-        let text = serde_json::to_vec(self).map_err(|e| not_writable(e.to_string()))?;
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-        encoder.write_all(&text).map_err(|e| not_writable(e.to_string()))?;
-        let packed = encoder.finish().map_err(|e| not_writable(e.to_string()))?;
-        let digest = Digest::of(&packed);
-        let short = digest.hex().get(..10).unwrap_or_default();
-        let mut maps = Vec::new();
-        let mut names = Vec::new();
-        for (index, part) in packed.chunks(PART_BYTES).enumerate() {
-            let name = format!("{STATE_NAME}-{short}-{index}");
-            maps.push(json!({
-                "apiVersion": "v1", "kind": "ConfigMap",
-                "metadata": {"name": name, "namespace": SYSTEM_NAMESPACE, "labels": {"scantling.dev/state": "part"}},
-                "binaryData": {"part": STANDARD.encode(part)},
-            }));
-            names.push(name);
-        }
-        maps.push(json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": STATE_NAME, "namespace": SYSTEM_NAMESPACE},
-            "data": {
-                "format": FORMAT.to_string(),
-                "release": self.release,
-                "version": self.version,
-                "parts": names.join(","),
-                "digest": digest.to_string(),
-            },
-        }));
-        Ok(maps)
+        let text = serde_json::to_vec(self).map_err(|e| StateError::NotWritable { reason: e.to_string() })?;
+        Ok(pack(STATE_NAME, &[("release", &self.release), ("version", &self.version)], &text)?)
     }
 
     /// Reads it from the `ConfigMaps` of the system namespace. None if there is no head.
     pub fn from_config_maps(maps: &[Value]) -> Result<Option<Self>, StateError> {
-        let by_name = |name: &str| maps.iter().find(|m| object::name(m) == name);
-        let Some(head) = by_name(STATE_NAME) else { return Ok(None) };
-        let field = |name: &str| object::text(head, &format!("/data/{name}"));
-        if field("format") != FORMAT.to_string() {
-            return Err(StateError::Format { found: field("format").to_owned() });
-        }
-        let mut packed = Vec::new();
-        for name in field("parts").split(',').take(PARTS) {
-            let part = by_name(name).ok_or_else(|| damaged(name, "it is missing"))?;
-            let bytes = STANDARD
-                .decode(object::text(part, "/binaryData/part"))
-                .map_err(|e| damaged(name, e.to_string()))?;
-            packed.extend(bytes);
-        }
-        if Digest::of(&packed).to_string() != field("digest") {
-            return Err(damaged(STATE_NAME, "its parts do not have the digest that it names"));
-        }
-        let mut text = Vec::new();
-        GzDecoder::new(packed.as_slice())
-            .take(STATE_BYTES)
-            .read_to_end(&mut text)
-            .map_err(|e| damaged(STATE_NAME, e.to_string()))?;
-        serde_json::from_slice(&text).map(Some).map_err(|e| damaged(STATE_NAME, e.to_string()))
+        let Some(text) = unpack(maps, STATE_NAME)? else { return Ok(None) };
+        let damaged = |reason: String| StateError::Damaged { name: STATE_NAME.to_owned(), reason };
+        serde_json::from_slice(&text).map(Some).map_err(|e| damaged(e.to_string()))
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
     use super::*;
 
     fn state() -> State {

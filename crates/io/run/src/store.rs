@@ -1,11 +1,9 @@
 //! Writing the state: parts first, then the head that names them, then away with the parts of before.
 
-use std::collections::BTreeSet;
-
-use scantling_api::object;
 use scantling_cluster::{Cluster, ClusterError, Write};
 use scantling_reconcile::KnownImages;
 
+use crate::packed::stale_parts;
 use crate::report::Stop;
 use crate::session::Session;
 use crate::state::{STATE_NAME, SYSTEM_NAMESPACE, State, StateError};
@@ -39,16 +37,13 @@ impl State {
 impl Session<'_> {
     pub(crate) async fn write_state(&mut self, state: &State) -> Result<(), Stop> {
         let maps = state.to_config_maps().map_err(|e| Stop::Halt(e.to_string()))?;
-        let names: BTreeSet<String> = maps.iter().map(|m| object::name(m).to_owned()).collect();
+        let head = maps.last().cloned().unwrap_or_default();
         for map in maps {
             self.write(Write::Apply { object: map, force: true }).await?;
         }
-        let prefix = format!("{STATE_NAME}-");
-        for old in self.list("", "ConfigMap", Some(SYSTEM_NAMESPACE)).await? {
-            let name = object::name(&old).to_owned();
-            if name.starts_with(&prefix) && !names.contains(&name) {
-                self.write(Write::Delete { object: old, uid: None, grace_seconds: None }).await?;
-            }
+        let there = self.list("", "ConfigMap", Some(SYSTEM_NAMESPACE)).await?;
+        for old in stale_parts(&there, STATE_NAME, &head) {
+            self.write(Write::Delete { object: old.clone(), uid: None, grace_seconds: None }).await?;
         }
         Ok(())
     }

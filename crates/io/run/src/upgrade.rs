@@ -3,19 +3,23 @@
 use std::collections::BTreeSet;
 
 use scantling_api::{ObjectKey, object};
+use scantling_cluster::Write;
 use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
 
 use crate::catalogue::catalogue_keys;
+use crate::claim::{Claim, LEASE_DURATION, LEASE_NAME, claim};
 use crate::desired::kinds;
 use crate::environment::Environment;
 use crate::event::{RunEvent, Stage, What};
+use crate::history::{self, Ended, PastRun};
+use crate::journal::Action;
 use crate::options::Options;
 use crate::prepull::Needs;
 use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
-use crate::state::{InventoryEntry, State};
+use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
 
 /// Brings a release to a cluster.
 ///
@@ -37,13 +41,99 @@ pub async fn upgrade(
     options: &Options,
     sink: &mut dyn FnMut(RunEvent),
 ) -> Result<RunReport, RunError> {
-    let mut session = Session::new(env, release, options, sink);
-    let done = session.run().await;
+    bring(env, release, options, Action::Upgrade, sink).await
+}
+
+/// What [`upgrade`] would do: reads, asks registries and decides, and writes nothing. The plan is in the report.
+///
+/// # Errors
+/// [`RunError::Refused`], as the upgrade would be.
+pub async fn plan(
+    env: &Environment,
+    release: &Release,
+    options: &Options,
+    sink: &mut dyn FnMut(RunEvent),
+) -> Result<RunReport, RunError> {
+    let options = Options { dry_run: true, ..options.clone() };
+    bring(env, release, &options, Action::Upgrade, sink).await
+}
+
+/// Brings a release to the cluster, as an upgrade or to go back.
+pub(crate) async fn bring(
+    env: &Environment,
+    release: &Release,
+    options: &Options,
+    action: Action,
+    sink: &mut dyn FnMut(RunEvent),
+) -> Result<RunReport, RunError> {
+    let mut session = Session::new(env, release, options, action, sink);
+    let done = if options.dry_run {
+        session.prepare().await.map(|_| ())
+    } else {
+        session.holding_the_lease(async |session| session.run().await).await
+    };
     session.end(done)
 }
 
 impl Session<'_> {
-    fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
+    /// Does work that holds the run's lease from its first write on, and records how it ended.
+    pub(crate) async fn holding_the_lease(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Self) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
+        let env = self.env;
+        let holder = &self.options.holder;
+        let mut lease = env.cluster.lease(SYSTEM_NAMESPACE, LEASE_NAME, holder, LEASE_DURATION, env.clock);
+        let (claim, keeper) = claim();
+        self.claim = claim;
+        let done = tokio::select! {
+            biased;
+            done = async {
+                let done = work(self).await;
+                self.record_end(done).await
+            } => done,
+            why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
+        };
+        // It ends by itself if it cannot be given back.
+        let _ = lease.release().await;
+        done
+    }
+
+    /// Writes how the run ended, if it has written anything: the history, and that the journal is closed.
+    async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
+        let wrote = self.journal_written.is_some();
+        if !wrote && !(self.report.continued && done.is_ok()) {
+            return done;
+        }
+        if done.is_err() && !matches!(self.claim, Claim::Held) {
+            return done;
+        }
+        let run = PastRun {
+            action: self.journal.action,
+            release: self.report.release.clone(),
+            version: self.report.version.clone(),
+            from: self.report.from.clone(),
+            started: self.journal.started.clone(),
+            ended: self.env.clock.now_rfc3339(),
+            holder: self.options.holder.clone(),
+            outcome: if done.is_ok() { Ended::Finished } else { Ended::Stopped },
+            counts: self.report.plan.as_ref().map(Plan::counts).unwrap_or_default(),
+            writes: self.report.writes,
+            why: done.as_ref().err().map(ToString::to_string),
+        };
+        let map = history::with(history::read(&self.system_maps), run);
+        let written = self.write(Write::Apply { object: map, force: true }).await;
+        match done {
+            // Why the run stopped says more than why that could not be written down.
+            Err(stop) => Err(stop),
+            Ok(()) => {
+                written?;
+                self.close_journal().await
+            }
+        }
+    }
+
+    pub(crate) fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
         self.report.findings.dedup();
         let stage = self.stage;
         let report = Box::new(std::mem::take(&mut self.report));
@@ -55,7 +145,7 @@ impl Session<'_> {
     }
 
     /// Everything before the first write.
-    async fn prepare(&mut self) -> Result<Vec<Step>, Stop> {
+    pub(crate) async fn prepare(&mut self) -> Result<Vec<Step>, Stop> {
         let kinds = kinds(self.release);
         self.read_cluster(&kinds).await?;
         self.check_succession()?;
@@ -65,12 +155,14 @@ impl Session<'_> {
         let mut steps = self.decide_all()?;
         let coming = catalogue_keys(self.release);
         steps.retain(|s| !coming.contains(&s.key));
+        self.keep_definitions(&mut steps);
         let plan = self.plan_of(&steps);
         let counts = plan.counts();
         self.report.plan = Some(plan);
         self.tell(What::Planned {
             create: counts.created,
             update: counts.updated,
+            replace: counts.replaced,
             adopt: counts.adopted,
             unchanged: counts.unchanged,
             prune: counts.pruned,
@@ -128,6 +220,9 @@ impl Session<'_> {
         if release != self.release.name {
             let why = format!("the cluster has the release {release}, which this one does not follow");
             return Err(self.refuse(why));
+        }
+        if self.journal.action == Action::Rollback {
+            return Ok(());
         }
         let same = version == self.report.version;
         let named = self.release.follows.iter().any(|v| v.as_str() == version);
@@ -208,14 +303,17 @@ impl Session<'_> {
         }
     }
 
-    /// Stage 9: stores what was done, if it differs from what is stored, and closes the journal.
+    /// Stage 9: stores what was done, if it differs from what is stored.
     async fn store(&mut self, leftovers: &[Step]) -> Result<(), Stop> {
         self.stage = Stage::State;
         let state = self.new_state(leftovers);
         if self.state.as_ref() != Some(&state) {
             self.write_state(&state).await?;
         }
-        self.close_journal().await?;
+        if self.bundle_to_store()?.is_some() {
+            self.open().await?;
+            self.store_bundle().await?;
+        }
         Ok(())
     }
 

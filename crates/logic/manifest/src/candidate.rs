@@ -141,6 +141,8 @@ pub enum Route {
     Pushed,
     /// A status says that it was seen.
     Observed,
+    /// The release offers it to people, under this name.
+    Catalogue(String),
     /// A program's source has it; which code path uses it is not known.
     SourceText,
 }
@@ -165,6 +167,7 @@ impl fmt::Display for Route {
             Self::Noted => formatter.write_str("note"),
             Self::Pushed => formatter.write_str("pushed by a build"),
             Self::Observed => formatter.write_str("status"),
+            Self::Catalogue(name) => write!(formatter, "catalogue, as {name}"),
             Self::SourceText => formatter.write_str("source text"),
         }
     }

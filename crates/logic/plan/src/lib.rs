@@ -16,8 +16,10 @@ mod adopt;
 mod generated;
 mod node;
 mod object;
+mod own;
 mod pin;
 mod plan;
+mod rights;
 mod settled;
 mod step;
 mod value;
@@ -27,9 +29,11 @@ pub use generated::{
 };
 pub use node::NodeFacts;
 pub use object::{Frame, MANAGER, Sides, decide, is_applied};
+pub use own::own_objects;
 pub use pin::{Adjusted, Pins, pin};
 pub use plan::{
     Counts, Desired, Inventory, Origin, Plan, PlanError, PlannedImage, PlannedNode, Previous, holds, pulls,
     steps,
 };
+pub use rights::{PolicyRule, rights, roles};
 pub use step::{Change, FieldChange, ForeignField, Outcome, Step};

@@ -98,7 +98,7 @@ pub struct PlannedNode {
 }
 
 /// The plan.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Plan {
     /// Name of the release.
     pub release: String,
@@ -115,17 +115,20 @@ pub struct Plan {
 }
 
 /// How many steps end in each outcome.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Counts {
     /// Objects that are created.
     pub created: usize,
     /// Objects that are updated.
     pub updated: usize,
+    /// Objects that are deleted and created again.
+    pub replaced: usize,
     /// Objects that are adopted.
     pub adopted: usize,
     /// Objects that stay as they are.
     pub unchanged: usize,
-    /// Objects that are left to others.
+    /// Objects that stay as they are although the release has or had them otherwise.
     pub kept: usize,
     /// Objects that stop the run.
     pub conflicts: usize,
@@ -143,7 +146,8 @@ impl Plan {
                 Outcome::Updated => &mut counts.updated,
                 Outcome::Adopted => &mut counts.adopted,
                 Outcome::Unchanged => &mut counts.unchanged,
-                Outcome::KeptByUser => &mut counts.kept,
+                Outcome::Replaced => &mut counts.replaced,
+                Outcome::KeptByUser | Outcome::Kept => &mut counts.kept,
                 Outcome::Conflict | Outcome::Failed => &mut counts.conflicts,
                 Outcome::Pruned => &mut counts.pruned,
             };

@@ -9,6 +9,7 @@ use scantling_release::{Rule, Wave};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::object::blank;
 use crate::pin::Adjusted;
 
 /// How an object ends; every object of a run ends in exactly one of these.
@@ -25,6 +26,10 @@ pub enum Outcome {
     Adopted,
     /// It stays as it is, because a rule or its origin says so.
     KeptByUser,
+    /// It was deleted and created again, because a field that cannot be changed has another value in the release.
+    Replaced,
+    /// It stays as it is, for the reason that the cause tells.
+    Kept,
     /// Somebody else changed a field and no rule says who wins; nothing was written.
     Conflict,
     /// It belonged to the previous release only, and was deleted.
@@ -41,6 +46,8 @@ impl fmt::Display for Outcome {
             Self::Unchanged => "unchanged",
             Self::Adopted => "adopted",
             Self::KeptByUser => "kept by user",
+            Self::Replaced => "replaced",
+            Self::Kept => "kept",
             Self::Conflict => "conflict",
             Self::Pruned => "pruned",
             Self::Failed => "failed",
@@ -121,9 +128,24 @@ pub struct Step {
 }
 
 impl Step {
+    /// A step about an object that no release wants: it is deleted, or stays for a reason. `live` is what was read.
+    pub fn removal(
+        key: ObjectKey,
+        wave: Wave,
+        outcome: Outcome,
+        cause: String,
+        live: Value,
+        precondition: Digest,
+    ) -> Self {
+        Self { outcome, cause, body: live, ..blank(&key, wave, precondition) }
+    }
+
     /// Whether the step writes anything.
     pub fn writes(&self) -> bool {
-        matches!(self.outcome, Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Pruned)
+        matches!(
+            self.outcome,
+            Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Replaced | Outcome::Pruned
+        )
     }
 
     /// The fields that this step, decided anew on what is there now, would write over although the plan did not say so.

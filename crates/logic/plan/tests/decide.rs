@@ -7,7 +7,7 @@ use scantling_api::schema::Schema;
 use scantling_api::{ObjectKey, object};
 use scantling_merge::{Request, apply, update};
 use scantling_plan::{Change, Frame, Outcome, Sides, Step, decide};
-use scantling_release::{Release, Wave};
+use scantling_release::{Release, Settings, Wave};
 use serde_json::{Value, json};
 
 const NOW: &str = "2022-01-01T00:00:00Z";
@@ -41,7 +41,7 @@ fn release(rules: &str) -> Release {
         ("release.yaml".to_owned(), file.into_bytes()),
         ("a.yaml".to_owned(), manifest.as_bytes().to_vec()),
     ]);
-    Release::read(&tree).unwrap()
+    Release::read(&tree, &Settings::default()).unwrap()
 }
 
 struct Case<'a> {

@@ -1,13 +1,14 @@
 //! What a release adds to what is found in its files.
 
-use scantling_manifest::{Discovery, Filling, What};
+use scantling_manifest::{Candidate, Discovery, Filling, What};
 
 use crate::references::position;
 use crate::{Reach, Release};
 
 impl Release {
-    /// Completes what was found in this release's files by what the release says about it: when a fallback is live, and
-    /// what fills a placeholder. Findings about these files that the release settles are taken out.
+    /// Completes what was found in this release's files by what the release says about it: when a fallback is live, what
+    /// fills a placeholder, and the images of its catalogue. Findings about these files that the release settles are taken
+    /// out.
     ///
     /// `owns` tells the paths of this release's files; `discovery` may hold others too.
     pub fn annotate(&self, discovery: &mut Discovery, owns: impl Fn(&str) -> bool) {
@@ -29,6 +30,18 @@ impl Release {
                 });
             }
         }
+        discovery.candidates.extend(self.images.iter().map(|image| {
+            let used = image.used();
+            Candidate {
+                what: What::Reference { reference: used.reference.clone() },
+                written: used.reference.written().to_owned(),
+                place: used.place,
+                route: used.route,
+                condition: None,
+                nested: false,
+                pull_policy: None,
+            }
+        }));
         discovery.findings.retain(|finding| {
             let path = finding.place.file.as_ref().map(|file| file.path.as_str());
             let known =

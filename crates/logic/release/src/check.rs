@@ -306,7 +306,8 @@ fn environments(release: &Release) -> Vec<Finding> {
     for environment in &release.environments {
         for (reference, uses) in by_reference(release) {
             let name = reference.name();
-            let allowed = environment.registries.iter().any(|registry| {
+            let own = [&environment.registry, &release.registry].into_iter().flatten();
+            let allowed = environment.registries.iter().chain(own).any(|registry| {
                 let registry = registry.trim_end_matches('/');
                 name.strip_prefix(registry).is_some_and(|rest| rest.starts_with('/') || rest.is_empty())
             });

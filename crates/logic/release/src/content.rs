@@ -101,8 +101,23 @@ pub(crate) fn of(
             content.base = Some((base.clone().in_namespace(namespace), place.clone()));
         }
     }
-    let imported: BTreeSet<String> =
-        release.streams.iter().filter_map(|tag| tag.from.as_ref()).map(ImageName::short).collect();
+    for image in &release.images {
+        let mut content = Content::at(image.place.clone());
+        let from = ImageName::Reference(image.reference.written().to_owned());
+        content.add(Aspect::Import, from.short(), &image.place);
+        content.movable = !pinned(&from);
+        content.resolve(&from, lock, &image.place);
+        let name =
+            ImageName::StreamTag { namespace: None, stream: image.stream.clone(), tag: image.tag.clone() };
+        contents.insert(name.in_namespace(namespace), content);
+    }
+    let imported: BTreeSet<String> = release
+        .streams
+        .iter()
+        .filter_map(|tag| tag.from.as_ref())
+        .map(ImageName::short)
+        .chain(release.images.iter().map(|image| image.reference.written().to_owned()))
+        .collect();
     for used in &release.references {
         // What is imported is compared under the name that it is imported to.
         if used.reference.is_pinned() || imported.contains(used.reference.written()) {

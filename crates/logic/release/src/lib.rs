@@ -19,18 +19,22 @@ mod change;
 mod check;
 mod claim;
 mod content;
+mod faults;
 mod format;
 mod generated;
 mod leftover;
 mod lock;
 mod name;
 mod object;
+mod offer;
 mod ownership;
 mod path;
 mod published;
 mod read;
 mod references;
 mod release;
+mod requirement;
+mod settings;
 mod source;
 mod stream;
 mod substitution;
@@ -43,19 +47,22 @@ pub use check::{Against, Answer, Checked, answer_findings, check};
 pub use claim::{CLAIM_ANNOTATIONS, PlacedClaim};
 pub use content::Aspect;
 pub use format::{
-    API_VERSION, Catalogue, Environment, Fallback, Generated, LiveWhen, OwnershipRule, RELEASE_FILE, Rule,
-    Substitution,
+    API_VERSION, Catalogue, CatalogueImage, CatalogueTag, Component, Environment, Fallback, Generated,
+    LiveWhen, OwnershipRule, RELEASE_FILE, Rule, Substitution,
 };
 pub use generated::{MAX_LENGTH as MAX_GENERATED_LENGTH, MIN_LENGTH as MIN_GENERATED_LENGTH};
 pub use lock::{LOCK_FILE, Lock, LockError, LockedBuild, LockedImage, LockedPlatform, LockedRelease};
 pub use name::ImageName;
 pub use object::ReleaseObject;
+pub use offer::OfferedImage;
 pub use ownership::Ownership;
 pub use path::PathError;
 pub use published::{Listed, PublishedList};
 pub use read::{Tree, Unreadable, shown as shown_path};
 pub use references::{Condition, Reach, UsedReference};
 pub use release::Release;
+pub use requirement::{Requirement, RequirementError};
+pub use settings::Settings;
 pub use stream::StreamTag;
 pub use version::{Version, VersionError};
 pub use wave::Wave;

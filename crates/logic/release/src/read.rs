@@ -3,14 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use scantling_api::ObjectKey;
 use scantling_finding::{Finding, Place, codes};
 use scantling_yaml::{Document, Node};
 
-use crate::format::{API_VERSION, KIND, RELEASE_FILE, ReleaseFile};
+use crate::faults::{faults, normal};
+use crate::format::{API_VERSION, KIND, ManifestEntry, Operator, RELEASE_FILE, ReleaseFile};
 use crate::object::{self, Item, ObjectReader, ReleaseObject, Scopes};
+use crate::settings::{self, Chosen, Settings};
 use crate::source::Source;
 use crate::substitution::Substitutions;
-use crate::{LOCK_FILE, Ownership, Release, build, generated, leftover, references, stream};
+use crate::{
+    LOCK_FILE, Ownership, Release, Requirement, Version, build, leftover, offer, references, stream,
+};
 
 /// Files by their path relative to the release, with `/` between the parts.
 pub type Tree = BTreeMap<String, Vec<u8>>;
@@ -46,13 +51,22 @@ impl Release {
     /// Reads a release: the files beside a `release.yaml`, or any files, as a release without name, version and rules.
     ///
     /// # Errors
-    /// When `release.yaml` or, beside one, a manifest cannot be read.
-    pub fn read(tree: &Tree) -> Result<Self, Unreadable> {
-        Self::read_at("", tree)
+    /// When `release.yaml` or, beside one, a manifest cannot be read, and when the settings are not for this release.
+    pub fn read(tree: &Tree, settings: &Settings) -> Result<Self, Unreadable> {
+        Self::read_at("", tree, settings)
     }
 
     /// The same, for a tree that was read from `root`: places name files with it.
-    pub fn read_at(root: &str, tree: &Tree) -> Result<Self, Unreadable> {
+    pub fn read_at(root: &str, tree: &Tree, settings: &Settings) -> Result<Self, Unreadable> {
+        Self::read_with(root, tree, settings, false)
+    }
+
+    /// The same for the release before another one, with the settings of that one: what it does not know of them is left out.
+    pub fn read_previous_at(root: &str, tree: &Tree, settings: &Settings) -> Result<Self, Unreadable> {
+        Self::read_with(root, tree, settings, true)
+    }
+
+    fn read_with(root: &str, tree: &Tree, settings: &Settings, lenient: bool) -> Result<Self, Unreadable> {
         let mut findings = Vec::new();
         let declared = match tree.get(RELEASE_FILE) {
             Some(bytes) => Some(declaration(&shown(root, RELEASE_FILE), bytes)?),
@@ -62,7 +76,13 @@ impl Release {
             Some((plan, source)) => (plan, Some(source)),
             None => (anonymous(root), None),
         };
-        let manifests = select(tree, &plan.file.manifests);
+        let chosen = match &release_source {
+            Some((source, node)) => settings::resolve(settings, &plan.file, source, node, lenient),
+            None if lenient => Ok(Chosen::default()),
+            None => settings::for_folder(settings, &plan.place),
+        };
+        let chosen = chosen.map_err(|findings| Unreadable { findings })?;
+        let manifests = manifests(tree, &plan.file.manifests, &chosen);
         let sources = select(tree, &plan.file.sources);
         if let Some((source, root_node)) = &release_source {
             findings.extend(missing(source, root_node, tree));
@@ -71,19 +91,40 @@ impl Release {
         if plan.strict && !findings.is_empty() {
             return Err(Unreadable { findings });
         }
-        let ReleaseFile { name, version, follows, namespace, catalogue, fallbacks, environments, .. } =
-            plan.file.clone();
-        let substitutions = Substitutions::new(plan.file.substitutions.clone());
+        let ReleaseFile {
+            name,
+            version,
+            follows,
+            requires,
+            namespace,
+            components,
+            catalogue,
+            fallbacks,
+            mut environments,
+            ..
+        } = plan.file.clone();
+        if let Some(only) = &settings.environment {
+            environments.retain(|environment| environment.name == *only);
+        }
+        let registry = chosen.registry.as_ref().map(|registry| registry.value.clone());
+        let filled = plan.file.substitutions.iter().cloned().chain(chosen.registry.clone());
+        let substitutions = Substitutions::new(filled.collect());
         let mut release = Release {
             name,
             version: plan.strict.then_some(version),
             follows,
+            requires,
             namespace,
+            registry,
+            components,
+            selected: chosen.components.clone(),
+            operator: None,
             objects: Vec::new(),
             references: Vec::new(),
             generated: plan.file.generated.clone(),
             ownership: Ownership::default(),
             catalogue,
+            images: Vec::new(),
             streams: Vec::new(),
             builds: Vec::new(),
             environments,
@@ -96,8 +137,27 @@ impl Release {
         read_objects(&mut release, &plan, &files, &substitutions);
         references::read(&mut release, root, tree, &manifests, &sources, &fallbacks, &substitutions);
         if let Some((source, node)) = &release_source {
+            let mut faults = Vec::new();
+            release.images = offer::read(source, node, &plan.file, &chosen, &substitutions, &mut faults);
+            release.references.extend(release.images.iter().map(offer::OfferedImage::used));
+            if let Some(operator) = &plan.file.operator {
+                match operator_key(operator, &release) {
+                    Ok(key) => release.operator = Some(key),
+                    Err(message) => {
+                        let place = at(source, node, "/operator/name");
+                        faults.push(Finding::new(codes::release::BAD_RELEASE_FILE, message, place));
+                    }
+                }
+            }
+            if !faults.is_empty() {
+                return Err(Unreadable { findings: faults });
+            }
             for (number, entry) in substitutions.unused() {
-                let at = at(source, node, &format!("/substitutions/{number}/placeholder"));
+                let pointer = match plan.file.substitutions.get(number) {
+                    Some(_) => format!("/substitutions/{number}/placeholder"),
+                    None => "/registry/placeholder".to_owned(),
+                };
+                let at = at(source, node, &pointer);
                 let message = format!("no manifest holds the placeholder {:?}", entry.placeholder);
                 release.findings.push(Finding::new(codes::release::SUBSTITUTION_UNUSED, message, at));
             }
@@ -156,10 +216,15 @@ fn declaration<'t>(path: &str, bytes: &'t [u8]) -> Result<Declared<'t>, Unreadab
             return Err(refuse(bad(message, place).with_remedy(format!("write `{field}: {wanted}`"))));
         }
     }
+    if let Some(finding) = other_program(&source, &root) {
+        return Err(refuse(finding));
+    }
     let file: ReleaseFile = scantling_yaml::decode(&root).map_err(|error| {
         let finding = bad(error.message.clone(), source.place(error.span).with_field(error.path.clone()));
         refuse(match error.hint {
             Some(hint) => finding.with_remedy(hint),
+            // A version such as 2026.1 is a number to YAML.
+            None if error.message.ends_with("expected a string") => finding.with_remedy("put it in quotes"),
             None => finding,
         })
     })?;
@@ -171,8 +236,37 @@ fn declaration<'t>(path: &str, bytes: &'t [u8]) -> Result<Declared<'t>, Unreadab
     Ok((Plan { file, place, strict: true }, (source, root)))
 }
 
+/// A release for another version of this program may have fields that this one does not know: this is said first.
+fn other_program(source: &Source<'_>, root: &Node) -> Option<Finding> {
+    let node = root.get("requires")?;
+    let requirement = Requirement::parse(node.as_str()?).ok()?;
+    let own = Version::parse(env!("CARGO_PKG_VERSION")).ok()?;
+    if requirement.holds(&own) {
+        return None;
+    }
+    let message = format!("the release requires Scantling {requirement}, and this is {own}");
+    Some(Finding::new(codes::release::OTHER_SCANTLING, message, source.value_place(node)))
+}
+
+/// The object that is the operator.
+fn operator_key(operator: &Operator, release: &Release) -> Result<ObjectKey, String> {
+    let Operator { kind, name, namespace } = operator;
+    let found: Vec<&ObjectKey> = release
+        .objects
+        .iter()
+        .map(|object| &object.key)
+        .filter(|key| key.kind == *kind && key.name == *name)
+        .filter(|key| namespace.is_none() || key.namespace == *namespace)
+        .collect();
+    match found.as_slice() {
+        [only] => Ok((*only).clone()),
+        [] => Err(format!("the release brings no {kind} {name}")),
+        _ => Err(format!("the release brings several of {kind} {name}; write the namespace")),
+    }
+}
+
 /// The place of what a pointer leads to, or of what comes nearest above it.
-fn at(source: &Source<'_>, root: &Node, pointer: &str) -> Place {
+pub(crate) fn at(source: &Source<'_>, root: &Node, pointer: &str) -> Place {
     let mut pointer = pointer;
     loop {
         if let Some(node) = root.pointer(pointer) {
@@ -183,75 +277,6 @@ fn at(source: &Source<'_>, root: &Node, pointer: &str) -> Place {
             None => return source.start(),
         }
     }
-}
-
-/// What is wrong with a release file although it decodes.
-fn faults(source: &Source<'_>, root: &Node, file: &ReleaseFile) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let mut bad = |pointer: &str, message: String| {
-        findings.push(Finding::new(codes::release::BAD_RELEASE_FILE, message, at(source, root, pointer)));
-    };
-    if !is_name(&file.name) {
-        bad("/name", format!("{:?} is no name: write lower-case letters, digits and -", file.name));
-    }
-    if file.namespace.as_deref().is_some_and(|namespace| !is_name(namespace)) {
-        bad("/namespace", "not the name of a namespace".to_owned());
-    }
-    for (number, version) in file.follows.iter().enumerate() {
-        if *version >= file.version {
-            bad(
-                &format!("/follows/{number}"),
-                format!("{} cannot follow {version}, which is not older", file.version),
-            );
-        }
-    }
-    for (list, paths) in [("manifests", &file.manifests), ("sources", &file.sources)] {
-        for (number, path) in paths.iter().enumerate() {
-            if path.starts_with('/') || path.contains('\\') || path.split('/').any(|part| part == "..") {
-                let message = format!("{path:?} leads out of the release; write a path below it, with /");
-                bad(&format!("/{list}/{number}"), message);
-            }
-        }
-    }
-    if file.manifests.is_empty() {
-        bad("/manifests", "no manifests: there is nothing to apply".to_owned());
-    }
-    for (number, substitution) in file.substitutions.iter().enumerate() {
-        if substitution.placeholder.trim().is_empty() {
-            bad(&format!("/substitutions/{number}/placeholder"), "an empty placeholder".to_owned());
-        }
-        if substitution.value.trim().is_empty() {
-            bad(
-                &format!("/substitutions/{number}/value"),
-                format!("{:?} would be replaced by nothing", substitution.placeholder),
-            );
-        }
-    }
-    for (number, entry) in file.environments.iter().enumerate() {
-        if entry.registries.is_empty() {
-            bad(
-                &format!("/environments/{number}/registries"),
-                "no registry: nothing could be pulled".to_owned(),
-            );
-        }
-    }
-    if let Some(catalogue) = &file.catalogue
-        && !catalogue.image_stream_label.contains('=')
-    {
-        bad("/catalogue/imageStreamLabel", "write the label as key=value".to_owned());
-    }
-    for fault in generated::check(&file.generated) {
-        bad(&format!("/generated/{}/{}", fault.number, fault.field), fault.reason);
-    }
-    findings
-}
-
-/// A DNS label, which names of namespaces are.
-fn is_name(text: &str) -> bool {
-    (1..=63).contains(&text.len())
-        && !text.starts_with('-')
-        && !text.ends_with('-')
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 fn rules(source: &Source<'_>, root: &Node, file: &ReleaseFile) -> Result<Ownership, Unreadable> {
@@ -265,18 +290,30 @@ fn rules(source: &Source<'_>, root: &Node, file: &ReleaseFile) -> Result<Ownersh
 
 /// The files that are meant by a list of paths, in order, each once.
 fn select<'t>(tree: &'t Tree, paths: &[String]) -> BTreeSet<&'t str> {
-    tree.keys()
-        .map(String::as_str)
-        .filter(|file| *file != RELEASE_FILE && *file != LOCK_FILE)
-        .filter(|file| paths.iter().any(|path| below(file, path)))
+    files(tree).filter(|file| paths.iter().any(|path| below(file, path))).collect()
+}
+
+/// The files that are applied with the components chosen. Of several entries that cover a file the longest path decides.
+fn manifests<'t>(tree: &'t Tree, entries: &[ManifestEntry], chosen: &Chosen) -> BTreeSet<&'t str> {
+    files(tree)
+        .filter(|file| {
+            entries
+                .iter()
+                .filter(|entry| below(file, &entry.path))
+                .max_by_key(|entry| normal(&entry.path).len())
+                .is_some_and(|entry| chosen.has(entry.component.as_ref()))
+        })
         .collect()
 }
 
+/// The files of a release that are not about it.
+fn files(tree: &Tree) -> impl Iterator<Item = &str> {
+    tree.keys().map(String::as_str).filter(|file| *file != RELEASE_FILE && *file != LOCK_FILE)
+}
+
 fn below(file: &str, path: &str) -> bool {
-    let path = path.trim_start_matches("./").trim_end_matches('/');
-    path.is_empty()
-        || path == "."
-        || file.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let path = normal(path);
+    path.is_empty() || file.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Paths of the release file that name nothing.
@@ -287,6 +324,7 @@ fn missing(source: &Source<'_>, root: &Node, tree: &Tree) -> Vec<Finding> {
             .map(Node::items)
             .unwrap_or_default()
             .iter()
+            .map(|node| node.get("path").unwrap_or(node))
             .filter_map(|node| Some((node, node.as_str()?)))
     });
     let fallbacks = root.get("fallbacks").map(Node::items).unwrap_or_default();

@@ -79,7 +79,8 @@ pub(crate) fn read(
 }
 
 fn is_offered(catalogue: &Catalogue, object: &ReleaseObject) -> bool {
-    let (key, value) =
-        catalogue.image_stream_label.split_once('=').unwrap_or((&catalogue.image_stream_label, ""));
-    object::label(&object.value, key) == Some(value)
+    let label = catalogue.image_stream_label.as_deref();
+    label
+        .and_then(|label| label.split_once('='))
+        .is_some_and(|(key, value)| object::label(&object.value, key) == Some(value))
 }

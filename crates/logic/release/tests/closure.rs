@@ -7,7 +7,7 @@ use std::fs;
 
 use common::{data, inline, lines, real_inputs, release, tree};
 use scantling_finding::Finding;
-use scantling_release::{Against, PublishedList, Release, check};
+use scantling_release::{Against, PublishedList, Release, Settings, check};
 
 fn list(complete: bool) -> PublishedList {
     let text = fs::read_to_string(data("serving/published.txt")).unwrap();
@@ -78,7 +78,7 @@ fn an_undeclared_fallback_is_a_finding_of_its_own() {
     let (before, after) = (text.find("fallbacks:").unwrap(), text.find("generated:").unwrap());
     let text = format!("{}{}", &text[..before], &text[after..]);
     files.insert("release.yaml".to_owned(), text.into_bytes());
-    let release = Release::read(&files).unwrap();
+    let release = Release::read(&files, &Settings::default()).unwrap();
     let shown = lines(&against(&release, &list(false)));
     assert_eq!(
         shown.iter().filter(|line| line.starts_with("SCN0201 dashboard/const.ts:8:12")).count(),
@@ -99,7 +99,7 @@ fn placeholders_are_filled_or_found() {
     let whole = release("platform");
     assert!(whole.findings.is_empty(), "{:?}", lines(&whole.findings));
     files.insert("release.yaml".to_owned(), text.replace("<runtime_image>", "<other_image>").into_bytes());
-    let shown = lines(&Release::read(&files).unwrap().findings);
+    let shown = lines(&Release::read(&files, &Settings::default()).unwrap().findings);
     assert!(shown.iter().any(|line| line.starts_with("SCN0102 manifests/runtimes.yaml:12:18")), "{shown:?}");
     assert!(shown.iter().any(|line| line.starts_with("SCN0707 release.yaml:21:20")), "{shown:?}");
 }
@@ -108,7 +108,8 @@ fn placeholders_are_filled_or_found() {
 fn tags_and_foreign_registries_are_found() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: p, namespace: ns}\nspec: {containers: [{name: c, image: \"other.example/b:1\"}, {name: d, image: \"r.example/a\"}]}\n";
     let file = "apiVersion: scantling.dev/v1alpha1\nkind: Release\nname: p\nversion: 1.0.0\nmanifests: [m]\nenvironments: [{name: production, registries: [r.example]}]\n";
-    let release = Release::read(&inline(&[("release.yaml", file), ("m/pod.yaml", pod)])).unwrap();
+    let release =
+        Release::read(&inline(&[("release.yaml", file), ("m/pod.yaml", pod)]), &Settings::default()).unwrap();
     let shown = lines(&check(&release, Against::default()).findings);
     let wanted = [
         "SCN0205 m/pod.yaml:4:39 other.example/b:1 is outside the registries of environment production",
@@ -125,7 +126,8 @@ fn a_release_follows_only_what_it_names() {
             "apiVersion: scantling.dev/v1alpha1\nkind: Release\nname: {name}\nversion: {version}\nfollows: {follows}\nmanifests: [m]\n"
         );
         let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: ns}\n";
-        Release::read(&inline(&[("release.yaml", &file), ("m/c.yaml", object)])).unwrap()
+        Release::read(&inline(&[("release.yaml", &file), ("m/c.yaml", object)]), &Settings::default())
+            .unwrap()
     };
     let old = read("shop", "1.3.0-6", "[]");
     let cases = [
@@ -145,7 +147,7 @@ fn a_release_follows_only_what_it_names() {
 fn a_fallback_that_is_declared_for_nothing_is_found() {
     let mut files = tree(&data("platform"));
     files.insert("dashboard/const.ts".to_owned(), b"export const NOTHING = 1;\n".to_vec());
-    let shown = lines(&Release::read(&files).unwrap().findings);
+    let shown = lines(&Release::read(&files, &Settings::default()).unwrap().findings);
     assert_eq!(
         shown,
         ["SCN0403 release.yaml:3:7 dashboard/const.ts is declared as a fallback and holds no reference"]
@@ -176,7 +178,7 @@ fn the_published_digest_of_1_21_is_not_in_the_published_list() {
         fs::read_to_string(folder.join("RHOAI-Build-Config/derived/all-published-images.txt")).unwrap();
     let (list, findings) = PublishedList::parse("all-published-images.txt", &text);
     assert!(findings.is_empty(), "{:?}", lines(&findings));
-    let release = Release::read(&tree(&path)).unwrap();
+    let release = Release::read(&tree(&path), &Settings::default()).unwrap();
     assert_eq!(
         lines(&against(&release, &list)),
         [
@@ -184,7 +186,7 @@ fn the_published_digest_of_1_21_is_not_in_the_published_list() {
         ]
     );
     let catalogue = folder.join("RHOAI-Build-Config/derived/catalog-slice-1.20-1.26.yaml");
-    let published = Release::read(&tree(&catalogue)).unwrap();
+    let published = Release::read(&tree(&catalogue), &Settings::default()).unwrap();
     assert!(published.distinct_references().len() > 50);
     let shown = lines(&against(&published, &list));
     assert!(shown.iter().all(|line| !line.starts_with("SCN02") && !line.starts_with("SCN04")), "{shown:?}");

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use common::{inline, lines, release};
 use scantling_contents::{Contents, Ecosystem, Package};
 use scantling_image::{Digest, Platform, Reference, Sameness};
-use scantling_release::{Against, Answer, Lock, LockError, LockedImage, LockedPlatform, Release, check};
+use scantling_release::{
+    Against, Answer, Lock, LockError, LockedImage, LockedPlatform, Release, Settings, check,
+};
 
 fn locked(reference: &str, content: &str) -> LockedImage {
     LockedImage {
@@ -32,7 +34,7 @@ fn locked(reference: &str, content: &str) -> LockedImage {
 const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: \"r.example/b:1\"}, {name: d, image: \"r.example/a:1\"}]}\n";
 
 fn pod() -> Release {
-    Release::read(&inline(&[("pod.yaml", POD)])).unwrap()
+    Release::read(&inline(&[("pod.yaml", POD)]), &Settings::default()).unwrap()
 }
 
 #[test]
@@ -125,7 +127,7 @@ fn with_locks_the_digests_decide() {
 #[test]
 fn claims_are_held_against_what_the_lock_found() {
     let text = "apiVersion: image.openshift.io/v1\nkind: ImageStream\nmetadata: {name: s}\nspec:\n  tags:\n  - name: t\n    from: {kind: DockerImage, name: \"r.example/i:1\"}\n    annotations:\n      opendatahub.io/notebook-python-dependencies: '[{\"name\":\"TensorFlow\",\"version\":\"2.7\"},{\"name\":\"Numpy\",\"version\":\"1.19\"},{\"name\":\"Nothing\",\"version\":\"1\"}]'\n";
-    let release = Release::read(&inline(&[("s.yaml", text)])).unwrap();
+    let release = Release::read(&inline(&[("s.yaml", text)]), &Settings::default()).unwrap();
     let mut image = locked("r.example/i:1", "i");
     let package = |name: &str, version: &str| Package {
         ecosystem: Ecosystem::Python,
@@ -182,7 +184,7 @@ fn references_that_the_lock_does_not_hold_are_found_once() {
     let text = POD.replace("r.example/a:1", "r.example/c:1")
         + "---\n"
         + &POD.replace("r.example/a:1", "r.example/c:1");
-    let release = Release::read(&inline(&[("pod.yaml", &text)])).unwrap();
+    let release = Release::read(&inline(&[("pod.yaml", &text)]), &Settings::default()).unwrap();
     let shown = lines(&lock.missing(&release));
     assert_eq!(shown, ["SCN0207 pod.yaml:4:74 r.example/c:1 is not in the lock"]);
 }

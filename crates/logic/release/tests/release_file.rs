@@ -5,7 +5,7 @@ mod common;
 
 use common::{inline, lines, release};
 use scantling_api::ObjectKey;
-use scantling_release::{Release, Rule, Tree, Wave};
+use scantling_release::{Release, Rule, Settings, Tree, Wave};
 
 const HEAD: &str = "apiVersion: scantling.dev/v1alpha1\nkind: Release\nname: p\nversion: 1.5.0-7\n";
 const OBJECT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: ns}\n";
@@ -93,7 +93,7 @@ fn every_fault_of_a_release_file_has_its_place() {
         (&format!("{HEAD}manifests: [m]\n---\n{HEAD}"), "1:1", "exactly one document"),
     ];
     for (text, place, message) in cases {
-        let error = Release::read(&with(text)).expect_err(text);
+        let error = Release::read(&with(text), &Settings::default()).expect_err(text);
         let shown = lines(&error.findings);
         assert!(
             shown
@@ -106,7 +106,7 @@ fn every_fault_of_a_release_file_has_its_place() {
 
 #[test]
 fn a_misspelt_field_is_met_with_the_right_one() {
-    let error = Release::read(&with(&format!("{HEAD}manifest: [m]\n"))).unwrap_err();
+    let error = Release::read(&with(&format!("{HEAD}manifest: [m]\n")), &Settings::default()).unwrap_err();
     assert!(error.findings[0].remedy.contains("manifests"), "{}", error.findings[0].remedy);
     assert!(error.to_string().starts_with("release.yaml:5:1"), "{error}");
 }
@@ -119,7 +119,7 @@ fn every_broken_manifest_is_reported() {
         ("m/b.yaml", "a: 1\na: 2\n"),
         ("m/c.yaml", OBJECT),
     ]);
-    let error = Release::read(&tree).unwrap_err();
+    let error = Release::read(&tree, &Settings::default()).unwrap_err();
     let codes: Vec<&str> = error.findings.iter().map(|finding| finding.code.as_str()).collect();
     assert_eq!(codes, ["SCN0601", "SCN0602"]);
     assert_eq!(error.findings[1].related[0].0.to_string(), "m/b.yaml:1:1");
@@ -152,7 +152,7 @@ fn objects_are_checked_when_there_is_a_release_file() {
             ("m/c.yaml", OBJECT),
             ("m/d.yaml", text),
         ]);
-        let release = Release::read(&tree).unwrap();
+        let release = Release::read(&tree, &Settings::default()).unwrap();
         let codes: Vec<&str> = release.findings.iter().map(|finding| finding.code.as_str()).collect();
         assert!(codes.contains(&code), "{text}: {:?}", lines(&release.findings));
     }
@@ -163,7 +163,7 @@ fn cluster_kinds_and_defined_kinds_get_no_namespace_when_they_have_none() {
     let crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: plans.shop.example}\nspec: {group: shop.example, scope: Cluster, names: {kind: Plan, plural: plans}}\n---\napiVersion: shop.example/v1\nkind: Plan\nmetadata: {name: p}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: apps}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: sa}\n";
     let tree =
         inline(&[("release.yaml", &format!("{HEAD}namespace: apps\nmanifests: [m]\n")), ("m/c.yaml", crd)]);
-    let release = Release::read(&tree).unwrap();
+    let release = Release::read(&tree, &Settings::default()).unwrap();
     let shown: Vec<String> =
         release.objects.iter().map(|object| format!("{} {}", object.wave, object.key)).collect();
     assert_eq!(
@@ -184,7 +184,7 @@ fn a_plain_folder_is_a_release_without_rules() {
         ("a.yaml", "just: data\n"),
         ("b/c.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"),
     ]);
-    let release = Release::read_at("some/folder", &tree).unwrap();
+    let release = Release::read_at("some/folder", &tree, &Settings::default()).unwrap();
     assert_eq!(release.version, None);
     assert_eq!(release.objects.len(), 1);
     assert_eq!(release.objects[0].place.file.as_ref().unwrap().path, "some/folder/b/c.yaml");
@@ -226,7 +226,7 @@ fn a_claim_that_is_no_list_is_a_finding() {
         let text = format!(
             "apiVersion: image.openshift.io/v1\nkind: ImageStream\nmetadata: {{name: s}}\nspec:\n  tags:\n  - name: t\n    annotations:\n      opendatahub.io/notebook-software: {claim}\n"
         );
-        let release = Release::read(&inline(&[("s.yaml", &text)])).unwrap();
+        let release = Release::read(&inline(&[("s.yaml", &text)]), &Settings::default()).unwrap();
         let shown = lines(&release.findings);
         assert!(
             shown.iter().any(|line| line.starts_with("SCN0503 s.yaml:8:") && line.contains(reason)),

@@ -5,10 +5,10 @@ mod common;
 
 use common::{data, lines, tree};
 use proptest::prelude::*;
-use scantling_release::{Against, PublishedList, Release, Tree, check};
+use scantling_release::{Against, PublishedList, Release, Settings, Tree, check};
 
 fn outcome(tree: &Tree) -> Vec<String> {
-    match Release::read(tree) {
+    match Release::read(tree, &Settings::default()) {
         Ok(release) => {
             let (list, _) = PublishedList::parse("list", "# complete: a, b\nr.example/x:1\n");
             let against =

@@ -5,7 +5,7 @@ mod common;
 
 use common::{inline, lines, real_inputs, release, tree};
 use scantling_finding::{Finding, Severity};
-use scantling_release::{Against, Change, Release, change_findings, check, diff};
+use scantling_release::{Against, Change, Release, Settings, change_findings, check, diff};
 
 fn between(old: &Release, new: &Release) -> Vec<Finding> {
     change_findings(&diff((old, None), (new, None)))
@@ -82,7 +82,7 @@ fn stream(tags: &str) -> Release {
     let text = format!(
         "apiVersion: image.openshift.io/v1\nkind: ImageStream\nmetadata: {{name: s}}\nspec:\n  tags:\n{tags}"
     );
-    Release::read(&inline(&[("s.yaml", &text)])).unwrap()
+    Release::read(&inline(&[("s.yaml", &text)]), &Settings::default()).unwrap()
 }
 
 fn tag(name: &str, digit: &str) -> String {
@@ -118,7 +118,7 @@ fn builds_upon_each_other_in_a_circle_end() {
     };
     let read = |git: &str| {
         let text = build("a", "b", git) + &build("b", "a", "x");
-        Release::read(&inline(&[("b.yaml", &text)])).unwrap()
+        Release::read(&inline(&[("b.yaml", &text)]), &Settings::default()).unwrap()
     };
     let changes = diff((&read("old"), None), (&read("new"), None));
     assert_eq!(changes.len(), 2);
@@ -131,7 +131,7 @@ fn published_manifests_of_1_3_1_5_and_1_6() {
     let read = |version: &str| {
         let path =
             format!("red-hat-data-services/odh-deployer@{version}/jupyterhub/cuda-11.0.3/manifests.yaml");
-        Release::read(&tree(&root.join(path))).unwrap()
+        Release::read(&tree(&root.join(path)), &Settings::default()).unwrap()
     };
     let (old, stale, renamed) = (read("v1.3.0-6"), read("v1.5.0-7"), read("v1.6.0-8"));
     let checked = check(&stale, Against { previous: Some((&old, None)), ..Against::default() });

@@ -11,6 +11,7 @@ use crate::commands::Format;
 use crate::input::{self, Folder};
 use crate::outcome::{Failure, Outcome};
 use crate::registries::{Registries, RegistryArguments};
+use crate::release_settings::ReleaseArguments;
 use crate::terminal;
 
 /// Find what is wrong with a release: images that cannot be pulled, names that get new content, fallbacks, false claims.
@@ -31,6 +32,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     output: Format,
     #[command(flatten)]
+    settings: ReleaseArguments,
+    #[command(flatten)]
     registries: RegistryArguments,
 }
 
@@ -50,7 +53,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         previous.texts(&mut texts);
     }
     let list = arguments.published.as_deref().map(input::published).transpose()?;
-    let release = match folder.release() {
+    let settings = arguments.settings.settings();
+    let release = match folder.release(&settings) {
         Ok(release) => release,
         Err(unreadable) => {
             terminal::print(&match arguments.output {
@@ -63,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
             return Ok(Outcome::Faults);
         }
     };
-    let old = match previous.as_ref().map(Folder::release).transpose() {
+    let old = match previous.as_ref().map(|folder| folder.previous_release(&settings)).transpose() {
         Ok(old) => old,
         Err(unreadable) => {
             return Err(Failure::unreadable(&unreadable.findings, &texts, terminal::screen()));

@@ -11,6 +11,7 @@ use crate::commands::Format;
 use crate::input::Folder;
 use crate::outcome::{Failure, Outcome};
 use crate::registries::{Registries, RegistryArguments};
+use crate::release_settings::ReleaseArguments;
 use crate::terminal;
 
 /// Resolve every reference of a release and write release.lock: digests, platforms, sizes, packages, where it was found.
@@ -28,6 +29,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     output: Format,
     #[command(flatten)]
+    settings: ReleaseArguments,
+    #[command(flatten)]
     registries: RegistryArguments,
 }
 
@@ -36,8 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let mut texts = Texts::new();
     folder.texts(&mut texts);
     let screen = terminal::screen();
-    let release =
-        folder.release().map_err(|unreadable| Failure::unreadable(&unreadable.findings, &texts, screen))?;
+    let release = folder
+        .release(&arguments.settings.settings())
+        .map_err(|unreadable| Failure::unreadable(&unreadable.findings, &texts, screen))?;
     let path = match &arguments.output_file {
         Some(path) => path.clone(),
         None => folder.root().join(LOCK_FILE),

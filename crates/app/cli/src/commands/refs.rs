@@ -6,13 +6,14 @@ use camino::Utf8PathBuf;
 use clap::Args;
 use scantling_finding::Severity;
 use scantling_manifest::{Options, discover};
-use scantling_report::findings;
+use scantling_report::findings::{self, Texts};
 use scantling_report::references::{self, Which};
 use scantling_report::{json, style};
 
 use crate::commands::Format;
 use crate::input::Folder;
 use crate::outcome::{Failure, Outcome};
+use crate::release_settings::ReleaseArguments;
 use crate::terminal;
 
 /// List every image reference in files: where it is, how the cluster comes to use it, and when it is live.
@@ -27,6 +28,8 @@ pub(crate) struct Arguments {
     /// How the report is written.
     #[arg(long, value_enum, default_value_t = Format::Terminal)]
     output: Format,
+    #[command(flatten)]
+    settings: ReleaseArguments,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
@@ -38,8 +41,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         skipped.extend(folder.skipped());
     }
     let mut found = discover(&files, &Options::default());
-    // A release that cannot be read is no reason to show less: `check` says what is wrong with it.
-    for (folder, release) in folders.iter().filter_map(|folder| Some((folder, folder.release().ok()?))) {
+    let settings = arguments.settings.settings();
+    for folder in &folders {
+        let release = match folder.release(&settings) {
+            Ok(release) => release,
+            // A release that cannot be read is no reason to show less: `check` says what is wrong with it.
+            Err(_) if settings.is_empty() => continue,
+            Err(unreadable) => {
+                let mut texts = Texts::new();
+                folder.texts(&mut texts);
+                return Err(Failure::unreadable(&unreadable.findings, &texts, terminal::screen()));
+            }
+        };
         let own: BTreeSet<String> = folder.files().map(|(path, _)| path).collect();
         if release.version.is_some() {
             release.annotate(&mut found, |path| own.contains(path));

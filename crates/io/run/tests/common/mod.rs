@@ -20,7 +20,7 @@ use scantling_endpoint::{Keyring, Mirrors};
 use scantling_image::{Digest, Platform};
 use scantling_registry::{RegistryClient, transport_from_fn};
 use scantling_registry_server::{Pushed, RegistryServer};
-use scantling_release::Release;
+use scantling_release::{Release, Settings};
 use scantling_run::{Entropy, Environment, Options, RunError, RunEvent, RunReport, upgrade};
 use scantling_sandbox::{Flavour, NodeConfig, Reply, Time, World, WorldConfig};
 use serde_json::Value;
@@ -78,8 +78,15 @@ impl Sandbox {
         self.now(|world| world.objects().find(|(k, _)| *k == key).map(|(_, v)| v.clone()))
     }
 
-    /// Writes seen since the last call.
+    /// Writes seen since the last call, those to the run's lease left out.
     pub fn take_writes(&self) -> Vec<String> {
+        let mut writes = self.take_all_writes();
+        writes.retain(|w| !w.contains("/leases"));
+        writes
+    }
+
+    /// The same with those to the lease.
+    pub fn take_all_writes(&self) -> Vec<String> {
         let mut gate = self.gate.lock().unwrap();
         gate.writes = 0;
         std::mem::take(&mut gate.log)
@@ -219,7 +226,7 @@ impl Service<Request<Body>> for Sandbox {
 pub fn release(files: &[(&str, &str)]) -> Release {
     let tree: BTreeMap<String, Vec<u8>> =
         files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())).collect();
-    match Release::read(&tree) {
+    match Release::read(&tree, &Settings::default()) {
         Ok(release) => release,
         Err(error) => panic!("{error:?}"),
     }

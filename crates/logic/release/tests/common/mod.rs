@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use scantling_finding::Finding;
-use scantling_release::{Release, Tree};
+use scantling_release::{Release, Settings, Tree};
 
 /// A folder of `tests/data`.
 pub fn data(name: &str) -> PathBuf {
@@ -37,7 +37,8 @@ fn add(folder: &Path, prefix: &str, tree: &mut Tree) {
 
 /// A release of `tests/data`.
 pub fn release(name: &str) -> Release {
-    Release::read_at(name, &tree(&data(name))).unwrap_or_else(|error| panic!("{name}: {error}"))
+    Release::read_at(name, &tree(&data(name)), &Settings::default())
+        .unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// A release of one file.

@@ -37,4 +37,20 @@ table! {
         "release file names a path that is not there",
         "what the path was meant to bring into the release is not in it",
         "correct the path, or add the file";
+    REGISTRY_MISSING = "SCN0710", Error,
+        "release without a registry",
+        "the release leaves it to its admin to say where its images live, and nobody has said so",
+        "give --registry HOST[/PREFIX]";
+    BAD_REGISTRY = "SCN0711", Error,
+        "text that names no registry",
+        "the text stands before the names of all the release's images, so that it must be the host of a registry, and the beginning of repositories if there is one",
+        "write HOST, HOST:PORT or HOST:PORT/PREFIX, without scheme, tag and / at the end";
+    UNKNOWN_SETTING = "SCN0712", Error,
+        "setting that the release does not know",
+        "a setting that reaches nothing would be left out silently",
+        "write a name that the release declares, or leave the setting out";
+    OTHER_SCANTLING = "SCN0713", Error,
+        "release for another version of Scantling",
+        "the release says under `requires:` which versions may bring it, and this program is none of them",
+        "use a version of Scantling that the release names";
 }

@@ -10,7 +10,7 @@ mod steps;
 use std::collections::BTreeMap;
 
 use scantling_image::Platform;
-use scantling_release::Release;
+use scantling_release::{Release, Settings};
 use serde::Deserialize;
 
 pub use error::ScenarioError;
@@ -576,7 +576,7 @@ fn read_release(files: &Tree, folder: &str) -> Result<ScenarioRelease, ScenarioE
     if tree.is_empty() {
         return Err(ScenarioError::MissingFile { from: SCENARIO_FILE.to_owned(), path: prefix });
     }
-    let release = Release::read_at(folder.trim_end_matches('/'), &tree)
+    let release = Release::read_at(folder.trim_end_matches('/'), &tree, &Settings::default())
         .map_err(|source| ScenarioError::Release { folder: folder.to_owned(), source })?;
     Ok(ScenarioRelease { folder: folder.trim_end_matches('/').to_owned(), tree, release })
 }

@@ -1,23 +1,12 @@
 //! The first incident on real nodes: what a tag means depends on the node, a digest means the same everywhere.
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use scantling_image::{Digest, Reference};
-use scantling_real_tests::{RealCluster, image, pusher};
-use serde_json::{Value, json};
+use scantling_image::Digest;
+use scantling_real_tests::RealCluster;
+use serde_json::json;
 
-/// Pushes an image whose program prints a text and then sleeps.
-fn push(to: &str, text: &str) -> Digest {
-    let files = BTreeMap::from([("/text".to_owned(), format!("{text}\n"))]);
-    let script = "cat /text; trap 'exit 0' TERM; while :; do sleep 3600 & wait; done";
-    let built = image(&files, &["/bin/sh", "-c", script]).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let to = Reference::parse(to).unwrap();
-    runtime.block_on(pusher().unwrap().push(&built, &to)).unwrap().digest
-}
+use crate::common::{get, kubectl, push};
 
 /// What a pod of an image runs on a node: what it prints, and the digest that the node reports.
 fn runs(cluster: &RealCluster, name: &str, node: &str, image: &str, policy: &str) -> (String, Digest) {
@@ -28,12 +17,9 @@ fn runs(cluster: &RealCluster, name: &str, node: &str, image: &str, policy: &str
             "containers": [{"name": "c", "image": image, "imagePullPolicy": policy}],
         },
     });
-    let file = cluster.folder().join("pod.json");
-    std::fs::write(&file, pod.to_string()).unwrap();
-    cluster.run(&["create", "-f", file.to_str().unwrap()]).unwrap();
+    kubectl(cluster, "create", &pod);
     cluster.run(&["wait", "--for=condition=Ready", "--timeout=120s", "pod", name]).unwrap();
-    let pod: Value =
-        serde_json::from_str(&cluster.run(&["get", "pod", name, "-o", "json"]).unwrap()).unwrap();
+    let pod = get(cluster, &["pod", name]);
     let id = pod["status"]["containerStatuses"][0]["imageID"].as_str().unwrap();
     let (_, digest) = id.split_once('@').expect("a digest");
     // Its first line is written soon after the container started.

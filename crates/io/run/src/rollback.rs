@@ -1,0 +1,118 @@
+//! Going back to an earlier release, from what the cluster keeps of it.
+
+use scantling_api::object;
+use scantling_plan::{Outcome, Step};
+use serde_json::Value;
+
+use crate::bundle::{Bundle, kept};
+use crate::environment::Environment;
+use crate::event::RunEvent;
+use crate::history::{self, Ended};
+use crate::journal::{Action, JOURNAL_NAME, Journal};
+use crate::options::Options;
+use crate::report::{RunError, RunReport};
+use crate::session::Session;
+use crate::state::State;
+use crate::upgrade::bring;
+
+/// Goes back to the release before, or to one that is named, by the bundle that the cluster keeps of it.
+///
+/// # Flow
+/// As an upgrade to the earlier release. If an upgrade has stopped in the middle, the release before is the one that it
+/// came from.
+///
+/// # Guarantees
+/// - Definitions of kinds stay as they are: objects may hold what only the newer one knows. The report says so.
+/// - Running notebooks are not restarted, generated secrets and what holds data stay.
+///
+/// # Errors
+/// As an upgrade; [`RunError::Refused`] also when the cluster does not keep the release.
+pub async fn rollback(
+    env: &Environment,
+    to: Option<&str>,
+    options: &Options,
+    sink: &mut dyn FnMut(RunEvent),
+) -> Result<RunReport, RunError> {
+    let maps = env.system_maps().await.map_err(RunError::unread)?;
+    let version = match to {
+        Some(version) => version.to_owned(),
+        None => before(&maps).map_err(RunError::unread)?,
+    };
+    let bundle = Bundle::from_config_maps(&maps, &version).map_err(RunError::unread)?;
+    let release = bundle.release().map_err(RunError::unread)?;
+    let options =
+        Options { lock: bundle.lock.clone(), installed: None, bundle: Some(bundle), ..options.clone() };
+    bring(env, &release, &options, Action::Rollback, sink).await
+}
+
+/// The version to go back to when none is named.
+fn before(maps: &[Value]) -> Result<String, String> {
+    let state = State::from_config_maps(maps).map_err(|e| e.to_string())?;
+    let Some(state) = state else {
+        return Err("no release has been installed whole, so there is none to go back to; \
+                    uninstall takes away what is there"
+            .to_owned());
+    };
+    let journal = maps.iter().find(|m| object::name(m) == JOURNAL_NAME).map(Journal::read).transpose();
+    let journal = journal.map_err(|e| e.to_string())?;
+    if let Some(open) = journal.filter(|j| j.open) {
+        match open.action {
+            // An upgrade that has stopped: what was there before it is what is stored.
+            Action::Upgrade if open.version != state.version => return Ok(state.version),
+            // Going back has been begun; it is continued.
+            Action::Rollback => return Ok(open.version),
+            Action::Upgrade | Action::Uninstall => {}
+        }
+    }
+    let runs = history::read(maps);
+    let last = runs.iter().find(|r| r.outcome == Ended::Finished && r.version == state.version);
+    match last {
+        Some(run) if run.action == Action::Upgrade => match &run.from {
+            Some(from) if *from != state.version => return Ok(from.clone()),
+            _ => {}
+        },
+        _ => {}
+    }
+    let others: Vec<String> = kept(maps).into_iter().filter(|v| *v != state.version).collect();
+    Err(match others.as_slice() {
+        [] => {
+            format!("{} {} was the first release here; there is none before it", state.release, state.version)
+        }
+        others => format!(
+            "it cannot be told which release was before {} {}; name one of those that are kept: {}",
+            state.release,
+            state.version,
+            others.join(", ")
+        ),
+    })
+}
+
+impl Session<'_> {
+    /// Going back leaves definitions as they are.
+    pub(crate) fn keep_definitions(&mut self, steps: &mut [Step]) {
+        if self.journal.action != Action::Rollback {
+            return;
+        }
+        for step in steps.iter_mut().filter(|s| s.key.kind == "CustomResourceDefinition") {
+            if !matches!(step.outcome, Outcome::Updated | Outcome::Replaced | Outcome::Conflict) {
+                continue;
+            }
+            let stored = self.live.get(&step.key).and_then(|l| l.pointer("/status/storedVersions"));
+            let stored: Vec<&str> =
+                stored.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+            step.outcome = Outcome::Kept;
+            step.cause = format!(
+                "definitions are not taken back: stored objects ({}) may hold fields that only the newer one has",
+                if stored.is_empty() { "of any version".to_owned() } else { stored.join(", ") }
+            );
+            step.changes.clear();
+            step.conflicts.clear();
+            // What was applied last stays what was applied last.
+            if let Some(applied) = self.previous.objects.get(&step.key)
+                && let Some(desired) = self.desired.iter_mut().find(|d| d.key == step.key)
+            {
+                desired.value.clone_from(applied);
+            }
+        }
+    }
+}

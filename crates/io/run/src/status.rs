@@ -1,0 +1,148 @@
+//! What is installed, whether it is whole, and what is going on.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scantling_api::{ObjectKey, object};
+use scantling_cluster::{ClusterError, Served};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::bundle::kept;
+use crate::claim::LEASE_NAME;
+use crate::environment::Environment;
+use crate::health::{Health, health, judged};
+use crate::history::{self, PastRun};
+use crate::journal::{Action, JOURNAL_NAME, Journal};
+use crate::report::RunError;
+use crate::state::{SYSTEM_NAMESPACE, State};
+
+/// What a cluster has of the platform.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// The release that was applied last; none if Scantling has applied none.
+    pub installed: Option<Installed>,
+    /// A run that has begun and not ended.
+    pub open: Option<OpenRun>,
+    /// Who holds the run's lease; none if nobody does. A holder that is gone is named here for 15 seconds more.
+    pub holder: Option<String>,
+    /// The last run that changed something.
+    pub last: Option<PastRun>,
+    /// The versions that can be gone back to.
+    pub kept: Vec<String>,
+    /// Objects of the release that are not there.
+    pub missing: Vec<ObjectKey>,
+    /// Objects of the release that do not work.
+    pub unhealthy: Vec<Unhealthy>,
+}
+
+/// The release that was applied last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Installed {
+    /// Its name.
+    pub release: String,
+    /// Its version.
+    pub version: String,
+    /// How many objects it has.
+    pub objects: usize,
+}
+
+/// A run that has begun and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OpenRun {
+    /// What it is to do.
+    pub action: Action,
+    /// Name of its release.
+    pub release: String,
+    /// Its version.
+    pub version: String,
+    /// When it began (RFC 3339).
+    pub started: String,
+    /// The stage that it has reached.
+    pub reached: String,
+    /// Who began it or continued it last.
+    pub holder: String,
+}
+
+/// An object that does not work.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unhealthy {
+    /// The object.
+    pub key: ObjectKey,
+    /// What is missing.
+    pub why: String,
+}
+
+/// Reads what a cluster has. One list for each kind and namespace of the release; nothing is written.
+///
+/// # Errors
+/// When the cluster cannot be read, or what is stored there is damaged.
+pub async fn status(env: &Environment) -> Result<Status, RunError> {
+    let served = env.cluster.served().await.map_err(RunError::unread)?;
+    let maps = match served.by_kind("", "ConfigMap") {
+        Some(resource) => env.cluster.list(resource, Some(SYSTEM_NAMESPACE), None).await,
+        None => Ok(Vec::new()),
+    };
+    let maps = maps.map_err(RunError::unread)?;
+    let state = State::from_config_maps(&maps).map_err(RunError::unread)?;
+    let journal = maps.iter().find(|m| object::name(m) == JOURNAL_NAME).map(Journal::read).transpose();
+    let journal = journal.map_err(RunError::unread)?.filter(|j| j.open);
+    let lease = ObjectKey::namespaced("coordination.k8s.io", "Lease", SYSTEM_NAMESPACE, LEASE_NAME);
+    let lease = env.cluster.get_by_key(&served, &lease).await.map_err(RunError::unread)?;
+    let holder = lease.map(|l| object::text(&l, "/spec/holderIdentity").to_owned());
+    let keys: BTreeSet<ObjectKey> =
+        state.iter().flat_map(|s| s.inventory.iter().map(|e| e.key.clone())).collect();
+    let live = objects(env, &served, &keys).await.map_err(RunError::unread)?;
+    let missing = keys.iter().filter(|key| !live.contains_key(key)).cloned().collect();
+    let unhealthy = live.iter().filter(|(key, _)| judged(key)).filter_map(|(key, object)| {
+        let why = match health(object) {
+            Health::Healthy(_) => return None,
+            Health::NotYet(why) | Health::Failed(why) => why,
+        };
+        Some(Unhealthy { key: key.clone(), why })
+    });
+    Ok(Status {
+        unhealthy: unhealthy.collect(),
+        missing,
+        installed: state.map(|s| Installed {
+            release: s.release,
+            version: s.version,
+            objects: s.inventory.len(),
+        }),
+        open: journal.map(|j| OpenRun {
+            action: j.action,
+            release: j.release,
+            version: j.version,
+            started: j.started,
+            reached: j.reached,
+            holder: j.holder,
+        }),
+        holder: holder.filter(|h| !h.is_empty()),
+        last: history::read(&maps).into_iter().next(),
+        kept: kept(&maps),
+    })
+}
+
+/// Objects by their keys: one list for each kind and namespace.
+async fn objects(
+    env: &Environment,
+    served: &Served,
+    keys: &BTreeSet<ObjectKey>,
+) -> Result<BTreeMap<ObjectKey, Value>, ClusterError> {
+    let scopes: BTreeSet<(&str, &str, Option<&str>)> =
+        keys.iter().map(|k| (k.group.as_str(), k.kind.as_str(), k.namespace.as_deref())).collect();
+    let mut found = BTreeMap::new();
+    for (group, kind, namespace) in scopes {
+        let Some(resource) = served.by_kind(group, kind) else { continue };
+        for object in env.cluster.list(resource, namespace, None).await? {
+            if let Ok(key) = object::key(&object)
+                && keys.contains(&key)
+            {
+                found.insert(key, object);
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,72 @@
+//! What several tests do with a real cluster.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use jiff::Timestamp;
+use scantling_cluster::{Clock, Cluster};
+use scantling_image::{Digest, Reference};
+use scantling_real_tests::{RealCluster, image, pusher};
+use scantling_release::{Release, Settings};
+use scantling_run::{Entropy, Environment};
+use serde_json::Value;
+
+/// Pushes an image whose program prints a text and then sleeps.
+pub(crate) fn push(to: &str, text: &str) -> Digest {
+    let files = BTreeMap::from([("/text".to_owned(), format!("{text}\n"))]);
+    let script = "cat /text; trap 'exit 0' TERM; while :; do sleep 3600 & wait; done";
+    let built = image(&files, &["/bin/sh", "-c", script]).unwrap();
+    let to = Reference::parse(to).unwrap();
+    block_on(async { pusher().unwrap().push(&built, &to).await.unwrap().digest })
+}
+
+/// Runs a future on this thread, which is in the cluster's network.
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}
+
+/// What a run needs, for a real cluster.
+pub(crate) async fn environment(cluster: &RealCluster) -> Environment {
+    #[expect(clippy::disallowed_methods, reason = "a real cluster has the wall clock's time")]
+    let now = Timestamp::now();
+    let (client, _) = Cluster::from_kubeconfig(&[cluster.kubeconfig()], None, 1).await.unwrap();
+    Environment {
+        cluster: client,
+        registry: pusher().unwrap(),
+        clock: Clock::starting_at(now),
+        entropy: Entropy::from_seed(1),
+        vantage: "here".to_owned(),
+    }
+}
+
+/// Files as they are read from a folder.
+pub(crate) fn tree(files: &[(&str, String)]) -> BTreeMap<String, Vec<u8>> {
+    files.iter().map(|(path, text)| ((*path).to_owned(), text.clone().into_bytes())).collect()
+}
+
+/// A release from its files.
+pub(crate) fn release(files: &[(&str, String)]) -> Release {
+    Release::read(&tree(files), &Settings::default()).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// An object or a list, as kubectl sees it.
+pub(crate) fn get(cluster: &RealCluster, arguments: &[&str]) -> Value {
+    let arguments = [&["get", "-o", "json"], arguments].concat();
+    serde_json::from_str(&cluster.run(&arguments).unwrap()).unwrap()
+}
+
+/// Gives kubectl a document.
+pub(crate) fn kubectl(cluster: &RealCluster, verb: &str, document: &Value) {
+    let file = cluster.folder().join("document.json");
+    std::fs::write(&file, document.to_string()).unwrap();
+    cluster.run(&[verb, "-f", file.to_str().unwrap()]).unwrap();
+}
+
+/// What was written since a number of requests, by clients that aren't kubectl. The lease that a run holds while it looks
+/// is nothing that it leaves.
+pub(crate) fn writes_since(cluster: &RealCluster, seen: usize) -> Vec<String> {
+    let requests = cluster.requests().unwrap();
+    let ours = requests.into_iter().skip(seen).filter(|it| it.is_write() && !it.agent.contains("kubectl"));
+    let ours = ours.filter(|it| !it.uri.contains("/namespaces/scantling-system/leases"));
+    ours.map(|it| format!("{} {} ({})", it.verb, it.uri, it.code)).collect()
+}

@@ -1,0 +1,7 @@
+//! Tests against a real Kubernetes.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+mod small_release;
+mod stale_tag;
