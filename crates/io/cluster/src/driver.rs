@@ -7,6 +7,7 @@
 
 mod attempts;
 mod cache;
+mod changes;
 mod kind_watch;
 
 use std::collections::BTreeSet;
@@ -31,6 +32,7 @@ use crate::served::Served;
 
 use attempts::Attempts;
 use cache::Cache;
+pub use changes::Changes;
 use kind_watch::KindWatch;
 
 /// Reconcilers are asked again after this time even if nothing has changed: what they decide may depend on the time,
