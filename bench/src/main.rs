@@ -6,6 +6,8 @@
 #![allow(clippy::print_stdout, reason = "a benchmark speaks to whoever runs it")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
+mod real;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -19,9 +21,24 @@ struct Arguments {
     /// Runs of each command; the median counts.
     #[arg(long, default_value_t = 5)]
     runs: usize,
+    /// Measure this binary instead of building it.
+    #[arg(long)]
+    binary: Option<PathBuf>,
+    /// Measure only this.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
     /// Also build the binary from nothing, in a folder of its own, and say how long that takes.
     #[arg(long)]
     clean_build: bool,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// What needs nothing but this machine.
+    Local,
+    /// What needs a real API server.
+    Real,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -33,12 +50,25 @@ fn main() -> anyhow::Result<()> {
     if arguments.clean_build {
         clean_build(&root)?;
     }
-    let status = Command::new("cargo").args(["build", "--release", "--quiet"]).current_dir(&root).status()?;
+    let binary = match arguments.binary {
+        Some(binary) => binary,
+        None => build(&root)?,
+    };
+    if arguments.only != Some(Part::Real) {
+        rehearsals(&root, &binary, arguments.runs)?;
+        references(&binary, arguments.runs)?;
+        first_get(&root, &binary, arguments.runs)?;
+    }
+    if arguments.only != Some(Part::Local) {
+        real::measure(&root, &binary)?;
+    }
+    Ok(())
+}
+
+fn build(root: &Path) -> anyhow::Result<PathBuf> {
+    let status = Command::new("cargo").args(["build", "--release", "--quiet"]).current_dir(root).status()?;
     anyhow::ensure!(status.success(), "the binary does not build");
-    let binary = root.join("target/release/scantling");
-    rehearsals(&root, &binary, arguments.runs)?;
-    references(&binary, arguments.runs)?;
-    first_get(&root, &binary, arguments.runs)
+    Ok(root.join("target/release/scantling"))
 }
 
 fn clean_build(root: &Path) -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use scantling_finding::{CODES, CodeInfo};
+use scantling_finding::{CODES, CodeInfo, InUpgrade};
 
 /// What the hundreds of the codes are about, in their order.
 const GROUPS: [(&str, &str); 8] = [
@@ -28,7 +28,10 @@ fn render(codes: &[CodeInfo]) -> String {
          A finding has a code that keeps its meaning for ever, a severity, a place, a cause and what to do about it. The texts here are \
          the general ones; a finding says more about its own case.\n\n\
          An *error* stops: `scantling check` exits with 1, an upgrade is refused or ends. A *warning* names a risk and its condition. A \
-         *note* needs nothing to be done. A code's severity is the usual one; a finding may have another one where its case is milder or worse.\n",
+         *note* needs nothing to be done. A code's severity is the usual one; a finding may have another one where its case is milder or worse.\n\n\
+         The column *upgrade* says what an upgrade does that meets it: it *is refused* before anything is written (or stops, when it turns \
+         up only later), it *stops* and continues when it is run again, or it *goes on* and reports it. A `-` stands where an upgrade does \
+         not look: `scantling check` does. A release that cannot be read is not brought at all.\n",
     );
     for (prefix, about) in GROUPS {
         let group: Vec<&CodeInfo> = codes.iter().filter(|info| info.code.starts_with(prefix)).collect();
@@ -36,14 +39,18 @@ fn render(codes: &[CodeInfo]) -> String {
             continue;
         }
         // Writing to a string cannot fail.
-        let _ = write!(page, "\n## {about}\n\n| code | severity | what |\n|---|---|---|\n");
+        let _ = write!(page, "\n## {about}\n\n| code | severity | upgrade | what |\n|---|---|---|---|\n");
         for info in &group {
             let _ = writeln!(
                 page,
-                "| [{}](#{}) | {} | {} |",
+                "| [{}](#{}) | {} | {} | {} |",
                 info.code,
                 info.code.to_lowercase(),
                 info.severity,
+                match info.upgrade {
+                    InUpgrade::NotSeen => "-".to_owned(),
+                    upgrade => upgrade.to_string(),
+                },
                 info.title
             );
         }

@@ -1,10 +1,17 @@
 //! The commands, one file each.
 
 pub(crate) mod check;
+pub(crate) mod history;
 pub(crate) mod lock;
+pub(crate) mod plan;
+pub(crate) mod rbac;
 pub(crate) mod refs;
 pub(crate) mod rehearse;
+pub(crate) mod rollback;
 pub(crate) mod sandbox;
+pub(crate) mod status;
+pub(crate) mod uninstall;
+pub(crate) mod upgrade;
 
 use clap::ValueEnum;
 

@@ -1,5 +1,7 @@
 //! Releases, locks and lists from the paths that a user names.
 
+use std::collections::BTreeMap;
+
 use camino::Utf8Path;
 use scantling_files::{Limits, Reading, SkipReason, read_file, read_tree};
 use scantling_release::{LOCK_FILE, Lock, PublishedList, RELEASE_FILE, Release, Settings, Unreadable};
@@ -9,7 +11,10 @@ use crate::outcome::Failure;
 
 /// A folder or file of manifests, read from disk.
 pub(crate) struct Folder {
+    /// With the passwords in addresses covered: what is shown is taken from here.
     reading: Reading,
+    /// As the files are: what is brought to a cluster is taken from here.
+    uncovered: BTreeMap<String, Vec<u8>>,
 }
 
 impl Folder {
@@ -23,6 +28,7 @@ impl Folder {
             _ => path,
         };
         let mut reading = read_tree(path, &Limits::default())?;
+        let uncovered = reading.tree.clone();
         for bytes in reading.tree.values_mut() {
             crate::passwords::cover(bytes);
         }
@@ -30,7 +36,7 @@ impl Folder {
             return Err(Failure::usage(format!("{path}: no text files in this folder"))
                 .with_hint("name the folder that holds the manifests"));
         }
-        Ok(Self { reading })
+        Ok(Self { reading, uncovered })
     }
 
     /// Refuses a folder in which a file of text can't be read: what is left out of a release can't be checked.
@@ -52,6 +58,16 @@ impl Folder {
     /// The same if it is the release before the one that the settings are for.
     pub(crate) fn previous_release(&self, settings: &Settings) -> Result<Release, Unreadable> {
         Release::read_previous_at(self.reading.root.as_str(), &self.reading.tree, settings)
+    }
+
+    /// The release in it as it is brought to a cluster.
+    pub(crate) fn release_to_bring(&self, settings: &Settings) -> Result<Release, Unreadable> {
+        Release::read_at(self.reading.root.as_str(), &self.uncovered, settings)
+    }
+
+    /// The files of the release as it is brought to a cluster.
+    pub(crate) fn files_to_bring(&self) -> &BTreeMap<String, Vec<u8>> {
+        &self.uncovered
     }
 
     /// Its files, by the paths that findings name.

@@ -1,13 +1,17 @@
 //! The `scantling` command.
 
+mod bring;
+mod cluster;
 mod commands;
 mod input;
 mod outcome;
 mod passwords;
 mod registries;
 mod release_settings;
+mod runs;
 mod sandbox;
 mod terminal;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -30,6 +34,13 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Plan(commands::plan::Arguments),
+    Upgrade(commands::upgrade::Arguments),
+    Status(commands::status::Arguments),
+    History(commands::history::Arguments),
+    Rollback(commands::rollback::Arguments),
+    Uninstall(commands::uninstall::Arguments),
+    Rbac(commands::rbac::Arguments),
     Check(commands::check::Arguments),
     Rehearse(commands::rehearse::Arguments),
     Sandbox(commands::sandbox::Arguments),
@@ -41,6 +52,13 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     terminal::choose_color(arguments.color);
     let outcome = match arguments.command {
+        Command::Plan(arguments) => commands::plan::run(&arguments),
+        Command::Upgrade(arguments) => commands::upgrade::run(&arguments),
+        Command::Status(arguments) => commands::status::run(&arguments),
+        Command::History(arguments) => commands::history::run(&arguments),
+        Command::Rollback(arguments) => commands::rollback::run(&arguments),
+        Command::Uninstall(arguments) => commands::uninstall::run(&arguments),
+        Command::Rbac(arguments) => commands::rbac::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
         Command::Sandbox(arguments) => commands::sandbox::run(&arguments),
@@ -48,4 +66,14 @@ fn main() -> ExitCode {
         Command::Lock(arguments) => commands::lock::run(&arguments),
     };
     outcome::exit_code(outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn arguments_do_not_clash() {
+        super::Arguments::command().debug_assert();
+    }
 }

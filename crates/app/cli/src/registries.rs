@@ -47,6 +47,30 @@ impl RegistryArguments {
     pub(crate) fn are_given(&self) -> bool {
         self.mirrors.iter().any(|path| !path.as_str().is_empty())
     }
+
+    /// Reads the rules and the credentials that are given.
+    pub(crate) fn rules(&self) -> Result<(Mirrors, Keyring), Failure> {
+        let mut mirrors = Mirrors::new();
+        // An empty variable in the environment is no file.
+        for path in self.mirrors.iter().filter(|path| !path.as_str().is_empty()) {
+            add_mirrors(&mut mirrors, path)?;
+        }
+        let mut keyring = Keyring::new();
+        if let Some(path) = &self.auth {
+            let bytes = read_file(path, &Limits::default())?;
+            keyring
+                .add_docker_config(path.as_str(), &bytes)
+                .map_err(|error| Failure::usage(error.to_string()))?;
+        }
+        Ok((mirrors, keyring))
+    }
+}
+
+/// A client of registries over the network.
+pub(crate) fn client(mirrors: Mirrors, keyring: Keyring) -> Result<RegistryClient, Failure> {
+    let transport = tcp_transport(&mirrors, &[]).map_err(|error| Failure::usage(error.to_string()))?;
+    let options = Options { timeout: TIMEOUT, retries: RETRIES, ..Options::default() };
+    Ok(RegistryClient::new(transport, mirrors, keyring, options))
 }
 
 /// Registries, ready to be asked.
@@ -59,26 +83,9 @@ pub(crate) struct Registries {
 impl Registries {
     /// Reads rules and credentials; nothing is asked yet.
     pub(crate) fn new(arguments: &RegistryArguments) -> Result<Self, Failure> {
-        let mut mirrors = Mirrors::new();
-        // An empty variable in the environment is no file.
-        for path in arguments.mirrors.iter().filter(|path| !path.as_str().is_empty()) {
-            add_mirrors(&mut mirrors, path)?;
-        }
-        let mut keyring = Keyring::new();
-        if let Some(path) = &arguments.auth {
-            let bytes = read_file(path, &Limits::default())?;
-            keyring
-                .add_docker_config(path.as_str(), &bytes)
-                .map_err(|error| Failure::usage(error.to_string()))?;
-        }
-        let transport = tcp_transport(&mirrors, &[]).map_err(|error| Failure::usage(error.to_string()))?;
-        let options = Options { timeout: TIMEOUT, retries: RETRIES, ..Options::default() };
+        let (mirrors, keyring) = arguments.rules()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Self {
-            client: RegistryClient::new(transport, mirrors, keyring, options),
-            platforms: arguments.platform.clone(),
-            runtime,
-        })
+        Ok(Self { client: client(mirrors, keyring)?, platforms: arguments.platform.clone(), runtime })
     }
 
     /// Asks whether references can be pulled.
@@ -220,6 +227,19 @@ fn answer(verdict: Verdict, detail: String) -> Answer {
 /// The verdict's name as people say it.
 fn words(verdict: Verdict) -> String {
     verdict.as_str().replace('-', " ")
+}
+
+/// Fails if every answer is that no registry answered: then nothing is known, and nobody may take that for a good end.
+pub(crate) fn somebody_answered(answers: &BTreeMap<Reference, Answer>) -> Result<(), Failure> {
+    let silent = words(Verdict::Unreachable);
+    let is_silent =
+        |answer: &Answer| matches!(answer, Answer::Undecided { verdict, .. } if *verdict == silent);
+    if answers.is_empty() || !answers.values().all(is_silent) {
+        return Ok(());
+    }
+    Err(Failure::failed("no registry could be reached").with_hint(
+        "see that this machine has a way out; --mirrors says where else to ask, and `scantling check --offline` asks nobody",
+    ))
 }
 
 /// Takes mirror rules of any known form.

@@ -116,7 +116,10 @@ fn a_registry_that_does_not_answer_decides_nothing() {
     .unwrap();
     let path = folder.path().join("shop");
     release(&path, &format!("{HOST}/notebooks/tensorflow@sha256:{}", "7".repeat(64)));
-    let (out, _, code) = run(scantling().arg("check").arg(&path).arg("--mirrors").arg(&endpoints));
-    assert_eq!(code, 0, "{out}");
-    assert!(out.contains("warning[SCN0204]") && out.contains("unreachable"), "{out}");
+    for command in ["check", "lock"] {
+        let (out, err, code) = run(scantling().arg(command).arg(&path).arg("--mirrors").arg(&endpoints));
+        assert_eq!(code, 3, "{command}: {out}");
+        assert!(out.contains("[SCN0204]") && out.contains("unreachable"), "{out}");
+        assert!(err.contains("no registry could be reached") && err.contains("hint:"), "{err}");
+    }
 }

@@ -3,7 +3,10 @@
 use scantling_finding::{Finding, Severity};
 use scantling_manifest::Candidate;
 use scantling_release::{Change, Checked, Lock, Release};
+use scantling_run::{Action, PastRun, RunError, RunReport, Stage, Status};
 use serde::Serialize;
+
+use crate::run::{End, Frame, Purpose};
 
 /// The version of the layout of everything that is written here; it changes when a field goes or changes its meaning.
 const FORMAT: &str = "scantling.dev/v1alpha1";
@@ -121,4 +124,77 @@ pub fn references(
 /// Never for values of these types; the signature is serde's.
 pub fn lock(lock: &Lock) -> serde_json::Result<String> {
     serde_json::to_string_pretty(lock)
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RunDocument<'a> {
+    format: &'a str,
+    cluster: &'a str,
+    action: Action,
+    /// Whether nothing was to be written.
+    dry_run: bool,
+    #[serde(flatten)]
+    end: EndOfRun<'a>,
+    report: &'a RunReport,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case", tag = "end")]
+enum EndOfRun<'a> {
+    Done,
+    Refused { why: &'a str },
+    Stopped { stage: Stage, why: &'a str },
+}
+
+/// A run or a plan.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> serde_json::Result<String> {
+    let (end, report) = End::of(result);
+    let end = match end {
+        End::Done => EndOfRun::Done,
+        End::Refused(why) => EndOfRun::Refused { why },
+        End::Stopped(stage, why) => EndOfRun::Stopped { stage, why },
+    };
+    serde_json::to_string_pretty(&RunDocument {
+        format: FORMAT,
+        cluster: frame.place,
+        action: frame.action,
+        dry_run: frame.purpose != Purpose::Change,
+        end,
+        report,
+    })
+}
+
+#[derive(Serialize)]
+struct StatusDocument<'a> {
+    format: &'a str,
+    cluster: &'a str,
+    #[serde(flatten)]
+    status: &'a Status,
+}
+
+/// What a cluster has of the platform.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn status(status: &Status, place: &str) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&StatusDocument { format: FORMAT, cluster: place, status })
+}
+
+#[derive(Serialize)]
+struct HistoryDocument<'a> {
+    format: &'a str,
+    cluster: &'a str,
+    runs: &'a [PastRun],
+}
+
+/// The runs that a cluster has seen.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn history(runs: &[PastRun], place: &str) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(&HistoryDocument { format: FORMAT, cluster: place, runs })
 }

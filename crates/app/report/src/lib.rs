@@ -6,6 +6,13 @@
 pub mod findings;
 pub mod json;
 pub mod lock;
+mod nodes;
+pub mod objects;
+mod page;
+pub mod progress;
+pub mod rbac;
 pub mod references;
 pub mod rehearsal;
+pub mod run;
+pub mod status;
 pub mod style;

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use scantling_finding::{Finding, Severity};
+use scantling_finding::Severity;
 use scantling_rehearse::people::{ModelSeen, NotebookOutcome, NotebookSeen};
 use scantling_rehearse::promises::{Checked, Promise, Verdict};
 use scantling_rehearse::record::{Actor, Line, clock};
 use scantling_rehearse::{Attempt, Rehearsal, Way};
 use scantling_release::Change;
 
-use crate::style::{BAD, FAINT, GOOD, NOTED, RISKY, STRONG, Screen, count, paint, safe, wrap};
+use crate::objects::{foreign, is_a_choice};
+use crate::page::{Page, one_finding, one_line, pair, shortened};
+use crate::style::{BAD, FAINT, GOOD, NOTED, RISKY, STRONG, Screen, count, paint, safe};
 
 /// Evidence shown for one promise; the JSON document has all of it.
 const EVIDENCE_SHOWN: usize = 6;
@@ -45,74 +47,6 @@ fn before_text(line: &Line) -> String {
     format!("{} {} ", paint(FAINT, &clock(line.at_ms)), paint(style, &safe(&actor)))
 }
 
-/// A text with its digests cut to what tells them apart; the JSON document has them whole.
-fn shortened(text: &str) -> String {
-    const SHOWN: usize = 12;
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("sha256:") {
-        let (before, from) = rest.split_at(start + "sha256:".len());
-        out.push_str(before);
-        let digits = from.bytes().take_while(u8::is_ascii_hexdigit).count();
-        let shown = if digits == 64 { SHOWN } else { digits };
-        out.push_str(from.get(..shown).unwrap_or_default());
-        rest = from.get(digits..).unwrap_or_default();
-    }
-    out.push_str(rest);
-    out
-}
-
-/// A text as one line: a name or a message that has line breaks in it must not look like lines of the report.
-fn one_line(text: &str) -> String {
-    safe(&text.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-struct Page {
-    text: String,
-    screen: Screen,
-}
-
-impl Page {
-    fn new(screen: Screen) -> Self {
-        Self { text: String::new(), screen }
-    }
-
-    fn section(&mut self, title: &str) {
-        self.text.push('\n');
-        self.text.push_str(&paint(STRONG, title));
-        self.text.push('\n');
-    }
-
-    /// A paragraph at an indent; further lines are indented by as much again as `hang`.
-    fn put(&mut self, indent: usize, hang: usize, text: &str) {
-        let width = self.screen.width.saturating_sub(indent + hang);
-        for (number, line) in wrap(&one_line(text), width).into_iter().enumerate() {
-            let indent = if number == 0 { indent } else { indent + hang };
-            self.raw(indent, &line);
-        }
-    }
-
-    /// A mark in colour, then a paragraph that hangs under its first word.
-    fn marked(&mut self, indent: usize, mark: &str, width: usize, text: &str) {
-        let room = self.screen.width.saturating_sub(indent + width);
-        for (number, line) in wrap(&one_line(text), room).into_iter().enumerate() {
-            if number == 0 {
-                self.raw(indent, &format!("{mark}{line}"));
-            } else {
-                self.raw(indent + width, &line);
-            }
-        }
-    }
-
-    fn raw(&mut self, indent: usize, line: &str) {
-        if !line.is_empty() {
-            self.text.push_str(&" ".repeat(indent));
-            self.text.push_str(line);
-        }
-        self.text.push('\n');
-    }
-}
-
 fn heading(out: &mut Page, rehearsal: &Rehearsal) {
     let mut how = match (rehearsal.way, rehearsal.fresh) {
         (Way::Scantling, false) => "upgraded by Scantling".to_owned(),
@@ -123,14 +57,7 @@ fn heading(out: &mut Page, rehearsal: &Rehearsal) {
     if rehearsal.variant.is_some() {
         how.push_str(", with a workaround");
     }
-    let title = one_line(&rehearsal.title);
-    let line = format!("{title} · {how} · seed {}", rehearsal.seed);
-    for (number, line) in wrap(&line, out.screen.width.saturating_sub(2)).iter().enumerate() {
-        match line.strip_prefix(&title).filter(|_| number == 0) {
-            Some(rest) => out.raw(0, &format!("{}{rest}", paint(STRONG, &title))),
-            None => out.raw(if number == 0 { 0 } else { 2 }, line),
-        }
-    }
+    out.led(STRONG, &rehearsal.title, &format!(" · {how} · seed {}", rehearsal.seed));
     out.put(0, 0, &rehearsal.about);
     if let Some(variant) = &rehearsal.variant {
         out.put(0, 0, &format!("Workaround {}: {}.", variant.name, variant.about));
@@ -207,21 +134,6 @@ fn gate(out: &mut Page, rehearsal: &Rehearsal) {
     }
 }
 
-fn one_finding(out: &mut Page, finding: &Finding) {
-    let style = match finding.severity {
-        Severity::Error => BAD,
-        Severity::Warning => RISKY,
-        Severity::Note => NOTED,
-    };
-    out.marked(4, &format!("{} ", paint(style, finding.code.as_str())), 8, &finding.message);
-    out.put(12, 0, &format!("at {}", finding.place));
-    for line in [&finding.cause, &finding.remedy] {
-        if !line.is_empty() {
-            out.put(12, 0, &shortened(line));
-        }
-    }
-}
-
 fn plan(out: &mut Page, rehearsal: &Rehearsal) {
     out.section("Plan");
     let mut any = false;
@@ -245,9 +157,7 @@ fn plan(out: &mut Page, rehearsal: &Rehearsal) {
             {
                 // What an API server filled in was never anybody's choice.
                 for field in fields.iter().filter(|field| what != "keeps" || is_a_choice(&field.field)) {
-                    let owners =
-                        if field.owners.is_empty() { "nobody".to_owned() } else { field.owners.join(", ") };
-                    out.put(4, 4, &format!("{}: {what} {} of {owners}", step.key, field.field));
+                    out.put(4, 4, &format!("{}: {}", step.key, foreign(what, field)));
                 }
             }
         }
@@ -259,12 +169,6 @@ fn plan(out: &mut Page, rehearsal: &Rehearsal) {
         };
         out.put(2, 2, text);
     }
-}
-
-/// Whether a field that stays is something that somebody wrote, rather than a default of the API server.
-fn is_a_choice(field: &str) -> bool {
-    let texts = [".data", ".stringData", ".binaryData", ".metadata.labels", ".metadata.annotations"];
-    texts.iter().any(|text| field.starts_with(text)) && !field.contains("kubernetes.io/")
 }
 
 fn run(out: &mut Page, rehearsal: &Rehearsal) {
@@ -384,11 +288,6 @@ fn one_model(out: &mut Page, model: &ModelSeen) {
     if let Some(trouble) = &model.trouble {
         pair(out, "trouble", &shortened(trouble));
     }
-}
-
-/// A label, then its text, in two columns.
-fn pair(out: &mut Page, label: &str, text: &str) {
-    out.marked(6, &paint(FAINT, &format!("{label:<12}")), 12, text);
 }
 
 fn promises(out: &mut Page, rehearsal: &Rehearsal) {

@@ -79,7 +79,9 @@ impl Cluster {
         let bad = |message: String| ClusterError::Configuration { what: what.clone(), message };
         let mut merged = Kubeconfig::default();
         for file in files {
-            let read = Kubeconfig::read_from(file).map_err(|e| bad(innermost(&e)))?;
+            // Further lines quote the file, in which there are credentials.
+            let read = Kubeconfig::read_from(file)
+                .map_err(|e| bad(innermost(&e).lines().next().unwrap_or_default().to_owned()))?;
             merged = merged.merge(read).map_err(|e| bad(innermost(&e)))?;
         }
         let Some(name) = context.map(ToOwned::to_owned).or_else(|| merged.current_context.clone()) else {
@@ -119,7 +121,7 @@ async fn greet<S, B>(service: S, place: &Place) -> Result<(), ClusterError>
 where
     S: Service<Request<Body>, Response = Response<B>, Error = BoxError>,
 {
-    let what = format!("reach {place}");
+    let what = format!("connect to {place}");
     let silent = || ClusterError::Unreachable {
         what: what.clone(),
         message: format!("silent for {} seconds", FIRST_ANSWER.as_secs()),

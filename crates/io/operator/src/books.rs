@@ -115,7 +115,7 @@ impl Operator {
     async fn with_contents(&self, contents: &mut Contents, seen: &Seen, images: &KnownImages) -> KnownImages {
         let missing = contents.missing(seen, images);
         if !missing.is_empty() {
-            match (self.registries)() {
+            match (self.registries)().await {
                 Ok(registry) => {
                     for image in missing {
                         let read = contents_of(&registry, &image, &seen.shown).await;

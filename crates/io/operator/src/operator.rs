@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use scantling_cluster::{Clock, Cluster, DriveEvent, DriveSettings, Held, Lease};
 use scantling_observed::Observed;
 use scantling_reconcile::{Known, LastRun, RECONCILERS};
@@ -27,8 +28,8 @@ const GRACE: Duration = Duration::from_secs(15);
 /// The pause before the driver is started again.
 const DRIVER_AGAIN: Duration = Duration::from_secs(5);
 
-/// Makes a way to registries.
-pub type Registries = dyn Fn() -> Result<RegistryClient, String> + Send + Sync;
+/// Makes a way to registries, by the rules and with the credentials that there are at this moment.
+pub type Registries = dyn Fn() -> BoxFuture<'static, Result<RegistryClient, String>> + Send + Sync;
 /// Takes lines.
 pub type Lines = dyn Fn(&Line) + Send + Sync;
 

@@ -147,46 +147,25 @@ impl Operator {
         let refused = |why: String| NotBrought::Refused(why);
         let env = Environment {
             cluster: self.cluster.clone(),
-            registry: (self.registries)().map_err(refused)?,
+            registry: (self.registries)().await.map_err(refused)?,
             clock: self.clock,
             entropy: self.entropy.clone(),
             vantage: self.vantage.clone(),
         };
         let mut sink = |event: RunEvent| self.tell(Told::Run { what: event });
-        let options = Options { holder: self.identity.clone(), ..Options::default() };
-        let run = async {
-            if back {
-                return Ok(scantling_run::rollback(&env, Some(version), &options, &mut sink).await);
-            }
+        let options = Options { holder: self.identity.clone(), stop: Some(end.clone()), ..Options::default() };
+        let ran = if back {
+            scantling_run::rollback(&env, Some(version), &options, &mut sink).await
+        } else {
             let bundle = Bundle::load(&env, version).await.map_err(|error| refused(error.to_string()))?;
             let release = bundle.release().map_err(|error| refused(error.to_string()))?;
-            let options = Options { lock: bundle.lock.clone(), bundle: Some(bundle), ..options.clone() };
-            Ok(scantling_run::upgrade(&env, &release, &options, &mut sink).await)
-        };
-        let ran = tokio::select! {
-            biased;
-            () = ended(end) => None,
-            ran = run => Some(ran?),
-        };
-        let Some(ran) = ran else {
-            self.give_run_back().await;
-            return Err(NotBrought::Stopped("told to stop; the next one continues it".to_owned()));
+            let options = Options { lock: bundle.lock.clone(), bundle: Some(bundle), ..options };
+            scantling_run::upgrade(&env, &release, &options, &mut sink).await
         };
         ran.map_err(|error| match error {
             RunError::Refused { why, .. } => NotBrought::Refused(why),
             other => NotBrought::Stopped(other.to_string()),
         })
-    }
-}
-
-impl Operator {
-    /// Gives the lease of a run back that was stopped, so that the next one need not wait for its end.
-    async fn give_run_back(&self) {
-        let mut lease = self.run_lease();
-        if lease.peek().await.is_ok_and(|holder| holder.as_deref() == Some(&self.identity)) {
-            // It ends by itself if it cannot be given back.
-            let _ = lease.release().await;
-        }
     }
 }
 

@@ -28,6 +28,7 @@ mod ownership;
 mod platform;
 mod pod;
 mod rollout;
+mod serving;
 mod slim;
 mod snapshot;
 mod state;
@@ -46,8 +47,9 @@ pub use platform::{
 };
 pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
+pub use serving::{ClusterServingRuntime, InferenceService, ServingRuntime};
 pub use slim::slim;
 pub use snapshot::MAX_LIST_DEPTH;
 pub use state::{Observed, ObservedError};
 pub use view::View;
-pub use workload::{Deployment, Service, StatefulSet};
+pub use workload::{Deployment, NetworkPolicy, PersistentVolumeClaim, Service, ServiceAccount, StatefulSet};

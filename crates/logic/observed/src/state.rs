@@ -100,6 +100,23 @@ impl Observed {
         self.objects.range(first..).take_while(move |(key, _)| key.group == group && key.kind == kind)
     }
 
+    /// The objects of a view's kind in one namespace.
+    pub fn in_namespace<'a, V: View<'a>>(&'a self, namespace: &str) -> impl Iterator<Item = V> + use<'a, V> {
+        let namespace = Some(namespace.to_owned());
+        let first = ObjectKey {
+            group: V::GROUP.to_owned(),
+            kind: V::KIND.to_owned(),
+            namespace: namespace.clone(),
+            name: String::new(),
+        };
+        self.objects
+            .range(first..)
+            .take_while(move |(key, _)| {
+                key.group == V::GROUP && key.kind == V::KIND && key.namespace == namespace
+            })
+            .map(|(_, object)| V::of(object))
+    }
+
     /// Every object of a view's kind.
     pub fn all<'a, V: View<'a>>(&'a self) -> impl Iterator<Item = V> + use<'a, V> {
         self.of_kind(V::GROUP, V::KIND).map(|(_, object)| V::of(object))

@@ -4,7 +4,7 @@ use scantling_api::object;
 use serde_json::Value;
 
 use crate::rollout::{Rollout, rollout};
-use crate::view::{View as _, number, view};
+use crate::view::{View as _, field, items, number, view};
 
 view!(
     /// A stateful set.
@@ -20,6 +20,41 @@ view!(
     /// A service.
     Service, "", "Service"
 );
+
+view!(
+    /// A claim to a volume.
+    PersistentVolumeClaim, "", "PersistentVolumeClaim"
+);
+
+view!(
+    /// An account of pods.
+    ServiceAccount, "", "ServiceAccount"
+);
+
+view!(
+    /// Who gets answers of some pods.
+    NetworkPolicy, "networking.k8s.io", "NetworkPolicy"
+);
+
+impl<'a> PersistentVolumeClaim<'a> {
+    /// Is its volume gone?
+    pub fn is_lost(self) -> bool {
+        object::text(self.object(), "/status/phase") == "Lost"
+    }
+
+    /// Can only one node use it at a time?
+    pub fn is_of_one_node(self) -> bool {
+        let mut modes = items(self.object(), "/spec/accessModes").filter_map(Value::as_str).peekable();
+        modes.peek().is_some() && modes.all(|mode| matches!(mode, "ReadWriteOnce" | "ReadWriteOncePod"))
+    }
+}
+
+impl<'a> ServiceAccount<'a> {
+    /// Names of its secrets.
+    pub fn secrets(self) -> impl Iterator<Item = &'a str> {
+        items(self.object(), "/secrets").map(|secret| field(secret, "name")).filter(|name| !name.is_empty())
+    }
+}
 
 impl<'a> StatefulSet<'a> {
     /// How many pods it wants; 1 where nothing is written.

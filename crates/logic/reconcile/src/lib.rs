@@ -33,6 +33,7 @@ mod marker;
 mod notebook;
 mod platform;
 mod reconciler;
+pub mod serving;
 
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
@@ -50,3 +51,4 @@ pub use notebook::{
 };
 pub use platform::{Evidence, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise, RunKind, next};
 pub use reconciler::{RECONCILERS, Reconciler};
+pub use serving::{MAX_SERVICE_NAME, SERVING};

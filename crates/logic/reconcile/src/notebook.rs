@@ -46,13 +46,13 @@ use crate::condition::{self, Condition};
 use crate::context::Context;
 use crate::reconciler::Reconciler;
 use resolve::{Refusal, Resolved, resolve};
-use status::{Facts, IMAGE_RESOLVED, Running, UPDATE_PENDING, patch};
+use status::{Facts, IMAGE_RESOLVED, Running, UPDATE_PENDING};
 
 pub(crate) use definition::NOTEBOOK_DEFINITION;
 pub use definition::{
     Claimed, DesiredImage, NotebookCondition, NotebookSpec, NotebookStatus, NotebookTemplate, RunningImage,
 };
-pub(crate) use status::pending;
+pub(crate) use status::{patch, pending};
 
 /// Longest name of a notebook, in bytes: a pod's label `controller-revision-hash` has the set's name and eleven characters more, and a
 /// label has at most 63.
@@ -304,7 +304,7 @@ impl<'a> One<'a> {
     }
 }
 
-fn apply_unless_done(wanted: Value, live: Option<&Value>) -> Option<Action> {
+pub(crate) fn apply_unless_done(wanted: Value, live: Option<&Value>) -> Option<Action> {
     let done = live.is_some_and(|live| is_applied(&wanted, live));
     (!done).then(|| Action::Apply { object: wanted, manager: MANAGER.to_owned(), force: true })
 }

@@ -18,4 +18,4 @@ pub struct Reconciler {
 
 /// Every reconciler, in the order in which to call them.
 pub const RECONCILERS: &[Reconciler] =
-    &[crate::notebook::NOTEBOOKS, crate::marker::MARKER, crate::platform::PLATFORM];
+    &[crate::notebook::NOTEBOOKS, crate::marker::MARKER, crate::serving::SERVING, crate::platform::PLATFORM];

@@ -7,6 +7,7 @@
 mod facts;
 mod kind;
 mod kinds;
+pub mod kserve;
 pub mod object;
 pub mod schema;
 mod wire;

@@ -27,6 +27,31 @@ impl fmt::Display for Severity {
     }
 }
 
+/// What a finding does to an upgrade that meets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum InUpgrade {
+    /// An upgrade does not look for it, `scantling check` does.
+    NotSeen,
+    /// The upgrade is refused before anything is written, or stops when it turns up only later.
+    Refused,
+    /// The upgrade stops in the middle; run again, it continues.
+    Stops,
+    /// The upgrade goes on and reports it.
+    Reported,
+}
+
+impl fmt::Display for InUpgrade {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NotSeen => "not looked for",
+            Self::Refused => "is refused",
+            Self::Stops => "stops",
+            Self::Reported => "goes on",
+        })
+    }
+}
+
 /// What a code means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct CodeInfo {
@@ -40,6 +65,8 @@ pub struct CodeInfo {
     pub explanation: &'static str,
     /// What to do about it, in general.
     pub remedy: &'static str,
+    /// What it does to an upgrade.
+    pub upgrade: InUpgrade,
 }
 
 /// A stable code of a kind of fault, such as `SCN0101`.

@@ -6,7 +6,8 @@ use crate::CodeInfo;
 
 /// Declares one table: a constant per code, and `TABLE` with the registrations in order.
 macro_rules! table {
-    ($($name:ident = $code:literal, $severity:ident, $title:literal, $explanation:literal, $remedy:literal;)*) => {
+    ($($name:ident = $code:literal, $severity:ident, $title:literal, $explanation:literal, $remedy:literal
+        $(, upgrade $upgrade:ident)?;)*) => {
         $(
             #[doc = concat!($code, ": ", $title, ".")]
             pub const $name: $crate::Code = $crate::Code::new(&$crate::CodeInfo {
@@ -15,6 +16,7 @@ macro_rules! table {
                 title: $title,
                 explanation: $explanation,
                 remedy: $remedy,
+                upgrade: table!(@upgrade $($upgrade)?),
             });
         )*
 
@@ -26,9 +28,12 @@ macro_rules! table {
                 title: $title,
                 explanation: $explanation,
                 remedy: $remedy,
+                upgrade: table!(@upgrade $($upgrade)?),
             },)*
         ];
     };
+    (@upgrade) => { $crate::InUpgrade::NotSeen };
+    (@upgrade $upgrade:ident) => { $crate::InUpgrade::$upgrade };
 }
 
 pub mod contents;

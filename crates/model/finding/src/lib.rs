@@ -8,7 +8,7 @@ mod code;
 pub mod codes;
 mod place;
 
-pub use code::{Code, CodeInfo, Severity, info};
+pub use code::{Code, CodeInfo, InUpgrade, Severity, info};
 pub use codes::CODES;
 pub use place::{FilePlace, Place};
 

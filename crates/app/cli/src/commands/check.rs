@@ -10,7 +10,7 @@ use scantling_report::json;
 use crate::commands::Format;
 use crate::input::{self, Folder};
 use crate::outcome::{Failure, Outcome};
-use crate::registries::{Registries, RegistryArguments};
+use crate::registries::{Registries, RegistryArguments, somebody_answered};
 use crate::release_settings::ReleaseArguments;
 use crate::terminal;
 
@@ -99,5 +99,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
             findings::check(&release, arguments.release.as_str(), &checked, &texts, terminal::screen())
         }
     })?;
-    Ok(Outcome::of(checked.count(Severity::Error)))
+    let outcome = Outcome::of(checked.count(Severity::Error));
+    if let (Outcome::Fine, Some(answers)) = (outcome, &answers) {
+        somebody_answered(answers)?;
+    }
+    Ok(outcome)
 }

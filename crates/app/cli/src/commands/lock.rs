@@ -10,7 +10,7 @@ use scantling_report::{json, lock as report};
 use crate::commands::Format;
 use crate::input::Folder;
 use crate::outcome::{Failure, Outcome};
-use crate::registries::{Registries, RegistryArguments};
+use crate::registries::{Registries, RegistryArguments, somebody_answered};
 use crate::release_settings::ReleaseArguments;
 use crate::terminal;
 
@@ -59,6 +59,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
                 text
             }
         })?;
+        if images.is_empty() {
+            somebody_answered(&answers)?;
+        }
         return Ok(Outcome::Faults);
     }
     let lock = Lock::from_resolved(&release, images)?;

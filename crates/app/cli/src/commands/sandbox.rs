@@ -2,14 +2,14 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::pin::pin;
-use std::process::Command;
-use std::task::Poll;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
+use rustix::process::{Pid, kill_process};
 use scantling_files::write_file;
 use scantling_rehearse::{BuiltImages, cluster_of};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::commands::rehearse;
 use crate::outcome::{Failure, Outcome};
@@ -80,24 +80,59 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         let mut text = format!("export KUBECONFIG={kubeconfig}\nexport SCANTLING_MIRRORS={mirrors}\n");
         let _ = writeln!(text, "# the sandbox is open at http://{}; interrupt to close it", served.api);
         runtime.block_on(async {
-            let mut interrupt = pin!(tokio::signal::ctrl_c());
             // Listened for before anybody is told that there is something to interrupt.
-            let early = futures::poll!(&mut interrupt);
+            let mut ending = Ending::listen()?;
             terminal::print(&text)?;
-            match early {
-                Poll::Ready(result) => result,
-                Poll::Pending => interrupt.await,
-            }
+            ending.next().await;
+            std::io::Result::Ok(())
         })?;
         return Ok(Outcome::Fine);
     };
-    let status = Command::new(program)
-        .args(rest)
-        .env("KUBECONFIG", &kubeconfig)
-        .env("SCANTLING_MIRRORS", &mirrors)
-        .status()
+    let status = runtime
+        .block_on(async {
+            let mut ending = Ending::listen()?;
+            let mut child = Command::new(program)
+                .args(rest)
+                .env("KUBECONFIG", &kubeconfig)
+                .env("SCANTLING_MIRRORS", &mirrors)
+                .spawn()?;
+            loop {
+                tokio::select! {
+                    status = child.wait() => return status,
+                    signal = ending.next() => pass_on(signal, &child),
+                }
+            }
+        })
         .map_err(|error| Failure::usage(format!("cannot run {}: {error}", program.to_string_lossy())))?;
     Ok(Outcome::Other(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(3)))
+}
+
+/// The signals that end a sandbox. Answered, so that nothing is left behind.
+struct Ending {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Ending {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) -> SignalKind {
+        tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+        }
+    }
+}
+
+/// A terminal interrupts the command by itself; who ends this program means the command as well.
+fn pass_on(signal: SignalKind, child: &Child) {
+    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    if let Some(id) = id.filter(|_| signal == SignalKind::terminate()) {
+        // It may have ended by itself just now.
+        let _ = kill_process(id, rustix::process::Signal::TERM);
+    }
 }
 
 fn kubeconfig_for(served: Served) -> String {

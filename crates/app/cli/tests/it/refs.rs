@@ -53,5 +53,5 @@ fn a_file_that_is_no_yaml_is_a_fault_and_the_others_are_listed() {
     fs::write(folder.path().join("bad.yaml"), "a: [1,\nb: }\n").unwrap();
     let ran = run(&["refs", folder.path().to_str().unwrap()]);
     assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{}", ran.out);
-    ran.says(&["good.yaml\n      4:38  quay.io/a/b:1", "bad.yaml:2:1: "]);
+    ran.says(&["good.yaml\n      4:38  quay.io/a/b:1", "bad.yaml:3:1: "]);
 }

@@ -121,6 +121,31 @@ fn an_open_sandbox_answers_until_it_is_interrupted() {
     assert!(TcpStream::connect(&host).is_err(), "nobody listens any more");
 }
 
+#[test]
+fn a_sandbox_that_is_ended_leaves_nothing_behind_and_ends_its_command() {
+    let mut open = Open::new(UNPUBLISHED, &[]);
+    let ended = Command::new("kill").args(["-TERM", &open.child.id().to_string()]).status().unwrap();
+    assert!(ended.success());
+    assert_eq!(open.child.wait().unwrap().code(), Some(0));
+    assert!(!open.kubeconfig.parent().unwrap().exists());
+
+    let home = TempDir::new().unwrap();
+    let mut child = Command::new(BINARY)
+        .args(["sandbox", UNPUBLISHED, "--", "sh", "-c", "echo $$; exec sleep 600"])
+        .current_dir(repository())
+        .env("TMPDIR", home.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let inner = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    assert_eq!(home.path().read_dir().unwrap().count(), 1);
+    let ended = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(ended.success());
+    assert_eq!(child.wait().unwrap().code(), Some(3), "its command was ended by a signal");
+    assert_eq!(home.path().read_dir().unwrap().count(), 0, "nothing is left behind");
+    assert!(!Path::new("/proc").join(inner).exists(), "nobody sleeps on");
+}
+
 fn get(host: &str, path: &str) -> String {
     let mut stream = TcpStream::connect(host).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();

@@ -123,9 +123,12 @@ fn structural_schema(schema: SchemaOf) -> Value {
 
 /// Every definition, in the order of their names.
 pub const DEFINITIONS: &[Definition] = &[
+    crate::serving::CLUSTER_RUNTIME_DEFINITION,
+    crate::serving::SERVICE_DEFINITION,
     crate::catalogue::NOTEBOOK_IMAGE_DEFINITION,
     crate::notebook::NOTEBOOK_DEFINITION,
     crate::platform::PLATFORM_DEFINITION,
+    crate::serving::RUNTIME_DEFINITION,
 ];
 
 impl Definition {

@@ -128,7 +128,7 @@ fn shown(packages: &[PackageVersion], named: &[PackageVersion]) -> Vec<PackageVe
 
 /// The merge patch that makes a live status this one; `None` when nothing differs. A server drops the nulls of a merge patch, and a merge
 /// patch cannot take fields out of a map that it does not name, so whole fields are replaced through `null`s for what has to go.
-pub(super) fn patch(live: Option<&Value>, wanted: &Value) -> Option<Value> {
+pub(crate) fn patch(live: Option<&Value>, wanted: &Value) -> Option<Value> {
     let empty = json!({});
     let live = live.filter(|live| live.is_object()).unwrap_or(&empty);
     let mut changes = Map::new();

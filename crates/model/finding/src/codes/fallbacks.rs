@@ -4,7 +4,8 @@ table! {
     FALLBACK_UNPUBLISHED = "SCN0401", Error,
         "fallback that leads to no published image",
         "as soon as the condition holds, this reference is what gets pulled, and it has not been published",
-        "write a published digest, or remove the fallback and let the missing setting be an error";
+        "write a published digest, or remove the fallback and let the missing setting be an error",
+        upgrade Refused;
     UNDECLARED_FALLBACK = "SCN0402", Warning,
         "reference in code that the release does not declare",
         "code that brings its own image decides on the cluster, unseen, which image runs",

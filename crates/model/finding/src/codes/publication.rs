@@ -8,15 +8,18 @@ table! {
     NEVER_PUBLISHED = "SCN0202", Error,
         "reference to an image that does not exist",
         "a complete list or a registry's own answer says that there is no such image, so that every pod that asks for it stays in ImagePullBackOff",
-        "publish the image, or write the digest of one that is published";
+        "publish the image, or write the digest of one that is published",
+        upgrade Refused;
     CANNOT_BE_PULLED = "SCN0203", Error,
         "reference that cannot be pulled from here",
         "the registry answered, and the answer is not the image",
-        "correct the credential, the platform or the image, as the registry's answer says";
+        "correct the credential, the platform or the image, as the registry's answer says",
+        upgrade Refused;
     NOT_DECIDED = "SCN0204", Warning,
         "reference that could not be checked",
         "no registry gave an answer that decides whether the image exists",
-        "make the registry reachable and check again";
+        "make the registry reachable and check again",
+        upgrade Refused;
     OUTSIDE_ENVIRONMENT = "SCN0205", Error,
         "reference outside the registries of an environment",
         "the environment allows only the registries that it names, and the reference leads to another one",
@@ -28,5 +31,6 @@ table! {
     NOT_IN_LOCK = "SCN0207", Error,
         "reference that the lock does not hold",
         "the lock was made for other manifests than these, so that nobody knows what this reference leads to",
-        "make the lock again";
+        "make the lock again",
+        upgrade Refused;
 }

@@ -1,0 +1,209 @@
+//! What a cluster has of the platform, and what has been done to it.
+
+use scantling_plan::Counts;
+use scantling_run::{Ended, PastRun, Status};
+
+use crate::page::{Page, shortened};
+use crate::style::{BAD, FAINT, GOOD, NOTED, RISKY, STRONG, Screen, count, paint};
+
+/// Objects with trouble that are named; JSON has all of them.
+const NAMED: usize = 20;
+
+/// Whether somebody has to do something.
+pub fn needs_somebody(status: &Status) -> bool {
+    match (&status.open, &status.holder) {
+        // What is missing or does not work yet is what the run is about.
+        (Some(_), Some(_)) => false,
+        (Some(_), None) => true,
+        (None, _) => !status.missing.is_empty() || !status.unhealthy.is_empty(),
+    }
+}
+
+/// The report of `scantling status`.
+pub fn status(status: &Status, place: &str, screen: Screen) -> String {
+    let mut out = Page::new(screen);
+    match &status.installed {
+        Some(installed) => {
+            out.led(STRONG, &format!("{} {}", installed.release, installed.version), &format!(" on {place}"));
+            let trouble = status.missing.len() + status.unhealthy.len();
+            let objects = count(installed.objects, "object");
+            out.put(
+                2,
+                2,
+                &match trouble {
+                    0 => format!("{objects}: all there and working"),
+                    _ => format!(
+                        "{objects}: {} missing, {} not working",
+                        status.missing.len(),
+                        status.unhealthy.len()
+                    ),
+                },
+            );
+        }
+        None => out.led(STRONG, "nothing installed", &format!(" by Scantling on {place}")),
+    }
+    let missing = status.missing.iter().map(|key| format!("{key}: is not there"));
+    let unhealthy = status.unhealthy.iter().map(|it| format!("{}: {}", it.key, it.why));
+    let trouble: Vec<String> = missing.chain(unhealthy).collect();
+    for line in trouble.iter().take(NAMED) {
+        out.marked(4, &format!("{} ", paint(BAD, "✗")), 2, &shortened(line));
+    }
+    if trouble.len() > NAMED {
+        out.put(4, 2, &format!("and {} more (--output json has all)", trouble.len() - NAMED));
+    }
+    open_run(&mut out, status);
+    if let Some(last) = &status.last {
+        out.section("Last run");
+        one_run(&mut out, last);
+    }
+    end(&mut out, status);
+    out.text
+}
+
+fn open_run(out: &mut Page, status: &Status) {
+    let Some(open) = &status.open else { return };
+    out.section("Run");
+    let what = format!("{} of {} {}", open.action, open.release, open.version);
+    match &status.holder {
+        Some(holder) => {
+            out.marked(
+                2,
+                &format!("{} ", paint(NOTED, "going on")),
+                9,
+                &format!("{what}, begun {}, in stage {}, by {holder}", when(&open.started), open.reached),
+            );
+        }
+        None => {
+            out.marked(
+                2,
+                &format!("{} ", paint(BAD, "stopped")),
+                8,
+                &format!(
+                    "{what}, begun {}, in stage {}, by {}",
+                    when(&open.started),
+                    open.reached,
+                    open.holder
+                ),
+            );
+        }
+    }
+}
+
+/// What happened and what to do next.
+fn end(out: &mut Page, status: &Status) {
+    out.raw(0, "");
+    let others: Vec<&str> = status
+        .kept
+        .iter()
+        .map(String::as_str)
+        .filter(|version| status.installed.as_ref().is_none_or(|it| it.version != *version))
+        .collect();
+    let back = if others.is_empty() {
+        String::new()
+    } else {
+        format!("; `scantling rollback` can go back to {}", others.join(" or "))
+    };
+    let (style, word, text) = match (&status.open, &status.holder, &status.installed) {
+        (Some(_), Some(_), _) => {
+            (NOTED, "going on:", "a run is under way; ask again to see how far it is".to_owned())
+        }
+        (Some(open), None, _) => {
+            (BAD, "stopped:", format!("`scantling {}` again continues the run{back}", open.action))
+        }
+        (None, _, None) => (NOTED, "nothing:", "`scantling upgrade RELEASE` installs a release".to_owned()),
+        (None, _, Some(_)) if needs_somebody(status) => (
+            BAD,
+            "trouble:",
+            format!(
+                "mend what is named above, or run the upgrade again, which brings back what is missing{back}"
+            ),
+        ),
+        (None, _, Some(_)) => (GOOD, "fine:", format!("the cluster is as the release wants it{back}")),
+    };
+    out.marked(0, &format!("{} ", paint(style, word)), word.len() + 1, &text);
+}
+
+/// The report of `scantling history`.
+pub fn history(runs: &[PastRun], place: &str, screen: Screen) -> String {
+    let mut out = Page::new(screen);
+    if runs.is_empty() {
+        out.put(
+            0,
+            2,
+            &format!("no run has changed {place} yet; `scantling upgrade RELEASE` installs a release"),
+        );
+        return out.text;
+    }
+    out.led(STRONG, &count(runs.len(), "run"), &format!(" on {place}, the newest first"));
+    for run in runs {
+        out.raw(0, "");
+        one_run(&mut out, run);
+    }
+    out.text
+}
+
+fn one_run(out: &mut Page, run: &PastRun) {
+    let versions = match &run.from {
+        Some(from) if *from != run.version => format!("{from} → {}", run.version),
+        _ => run.version.clone(),
+    };
+    let (style, word) = match run.outcome {
+        Ended::Finished => (GOOD, "finished"),
+        Ended::Stopped => (BAD, "stopped "),
+    };
+    out.marked(
+        2,
+        &format!("{} {} ", paint(FAINT, &when(&run.ended)), paint(style, word)),
+        // Year to minute with its zone, the word, and a blank behind each.
+        when(&run.ended).chars().count() + word.len() + 2,
+        &format!("{} {} {versions}", run.action, run.release),
+    );
+    let writes = count(run.writes, "write");
+    out.put(4, 2, &format!("{}{writes}, by {}", counts(&run.counts), run.holder));
+    if let Some(why) = &run.why {
+        out.marked(4, &format!("{} ", paint(RISKY, "why")), 4, &shortened(why));
+    }
+}
+
+/// `2 created, 3 updated, `: what there was of.
+fn counts(counts: &Counts) -> String {
+    let Counts { created, updated, replaced, adopted, unchanged, kept, conflicts, pruned } = *counts;
+    [
+        (created, "created"),
+        (updated, "updated"),
+        (replaced, "replaced"),
+        (adopted, "adopted"),
+        (unchanged, "unchanged"),
+        (kept, "kept"),
+        (conflicts, "in conflict"),
+        (pruned, "pruned"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, word)| format!("{number} {word}, "))
+    .collect()
+}
+
+/// `2026-11-30 13:10 UTC` of a time as the cluster keeps it; anything else as it is.
+fn when(rfc3339: &str) -> String {
+    match rfc3339.parse::<jiff::Timestamp>() {
+        Ok(time) => {
+            let text = time.to_string();
+            let minute = text.get(..16).map(|minute| minute.replace('T', " "));
+            minute.map_or(text, |minute| format!("{minute} UTC"))
+        }
+        Err(_) => rfc3339.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::when;
+
+    #[test]
+    fn times_are_told_to_the_minute() {
+        assert_eq!(when("2026-11-30T13:10:59Z"), "2026-11-30 13:10 UTC");
+        assert_eq!(when("2026-11-30T13:10:59.5+01:00"), "2026-11-30 12:10 UTC");
+        assert_eq!(when("yesterday"), "yesterday");
+    }
+}

@@ -1,0 +1,748 @@
+//! Models that are served.
+//!
+//! # Flow
+//! `InferenceService` → runtime (`ServingRuntime`, `ClusterServingRuntime`) by KServe's rules → pod template: the runtime's containers with
+//! what the service writes merged over them, and the model from its storage → `Deployment`, `Service`, `NetworkPolicy` called
+//! `NAME-predictor`; Deployment and pods → `status`.
+//!
+//! # Guarantees
+//! - Nothing is half-made: a service that cannot be served as it is written gets a condition with the fix, and no object. One that has
+//!   pods already keeps them as they are.
+//! - A runtime that was chosen stays, whatever runtimes appear, while it exists and serves the model, until the owner asks for something else.
+//! - A change of a runtime reaches the pods with a new pod ready before an old one goes; where there is no room for both it is announced
+//!   that nobody answers for a moment; with `serving.kserve.io/disable-auto-update` or the platform's policy it waits, and a condition
+//!   says for what.
+//! - Equal content is equal text: images with a digest are written without their tag, so a new tag of the same digest restarts nothing.
+//! - Values of secrets are in no object, condition or event: containers get them by reference.
+//! - Nobody from another namespace gets an answer unless the service allows it.
+//!
+//! # Assumptions
+//! The image that fetches models is that of the platform's operator, whose Deployment is `scantling-system/scantling-operator`; its entry
+//! point is the program. Secrets, claims and accounts are watched.
+//!
+//! # Caveats
+//! `Ready` says whether pods answer. A rollout that fails while old pods answer shows in `RolloutPending` and `modelStatus`. No autoscaler is
+//! made. While updates wait, a Deployment's template is not compared with anything.
+//!
+//! # Errors
+//! Conditions `RuntimeResolved`, `ImageResolved`, `StorageReady`, `Pinned`, `RolloutPending`, `FieldsIgnored`, `PredictorReady`,
+//! `IngressReady`, `Ready`, and events of the same reasons.
+
+mod definition;
+mod desired;
+mod fields;
+mod placeholder;
+mod refusal;
+mod rollout;
+mod select;
+mod status;
+mod storage;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use scantling_api::kserve::{InferenceServiceSpec, ModelSpec, PredictorSpec};
+use scantling_api::{ObjectKey, object};
+use scantling_observed::{Deployment, InferenceService, NetworkPolicy, Observed, Rollout, Service, View};
+use serde::{Deserialize as _, Serialize};
+use serde_json::{Value, json};
+
+use crate::action::{Action, EventKind, MANAGER, Target};
+use crate::condition;
+use crate::context::Context;
+use crate::isolation::{ALLOW_FROM, SYSTEM_NAMESPACE, allowed_namespaces};
+use crate::notebook::{apply_unless_done, patch};
+use crate::reconciler::Reconciler;
+
+use desired::Template;
+use refusal::{Failure, Refusal};
+use rollout::Change;
+use select::Chosen;
+use status::{Pods, Told};
+use storage::Places;
+
+pub(crate) use definition::{CLUSTER_RUNTIME_DEFINITION, RUNTIME_DEFINITION, SERVICE_DEFINITION};
+pub use definition::{InferenceServiceStatus, ModelStatus};
+pub use fields::{ANNOTATIONS, Field, LABELS, RUNTIME_FIELDS, SERVICE_FIELDS, Use};
+pub use rollout::Roll;
+
+/// The Deployment of the platform's operator, whose image fetches models.
+pub(crate) const OPERATOR: &str = "scantling-operator";
+
+/// Longest name of a service, in bytes: the label `app` of its pods is `isvc.NAME-predictor`, and a label has at most 63.
+pub const MAX_SERVICE_NAME: usize = 48;
+/// Most pods of one service: more are a mistake, and would take the cluster down before anybody notices.
+const MAX_REPLICAS: i32 = 1000;
+/// Most sentences about one spec that a message has.
+const MAX_SENTENCES: usize = 10;
+
+/// The reconciler of models.
+pub const SERVING: Reconciler = Reconciler {
+    name: "model-serving",
+    watches: &[
+        ("serving.kserve.io", "v1beta1", "InferenceService"),
+        ("serving.kserve.io", "v1alpha1", "ServingRuntime"),
+        ("serving.kserve.io", "v1alpha1", "ClusterServingRuntime"),
+        ("apps", "v1", "Deployment"),
+        ("", "v1", "Service"),
+        ("networking.k8s.io", "v1", "NetworkPolicy"),
+        ("", "v1", "Pod"),
+        ("", "v1", "Node"),
+        ("", "v1", "PersistentVolumeClaim"),
+        ("", "v1", "Secret"),
+        ("", "v1", "ServiceAccount"),
+        ("scantling.dev", "v1alpha1", "Platform"),
+    ],
+    reconcile,
+};
+
+fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
+    let services = observed.all::<InferenceService<'_>>();
+    let services = services.filter(|service| !service.is_being_deleted());
+    services.flat_map(|service| One { observed, service }.reconcile(context)).collect()
+}
+
+/// What a cluster would do about a service, as a plan shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Forecast {
+    /// The service.
+    pub service: ObjectKey,
+    /// The runtime that serves it: `ServingRuntime NAME` or `ClusterServingRuntime NAME`.
+    pub runtime: Option<String>,
+    /// The name of the runtime that it had, when that one is gone or no longer serves the model.
+    pub instead_of: Option<String>,
+    /// The image that its Deployment has.
+    pub image: Option<String>,
+    /// The image that it is to have.
+    pub wanted_image: Option<String>,
+    /// What changes for its pods, in words.
+    pub difference: Option<String>,
+    /// How its pods get it. None when it is refused.
+    pub roll: Option<Roll>,
+    /// Why it is not served as it is written; its pods, if it has any, stay.
+    pub refused: Option<String>,
+}
+
+/// What would happen to a service in a cluster that holds `observed`. To ask about a change, put the changed objects into `observed` first.
+pub fn rollout(observed: &Observed, service: InferenceService<'_>) -> Forecast {
+    let one = One { observed, service };
+    let live = one.live();
+    let (chosen, wish) = one.wish();
+    let live_template = live.and_then(Deployment::template);
+    let mut forecast = Forecast {
+        service: service.key(),
+        runtime: chosen.as_ref().map(|chosen| chosen.runtime.described()),
+        instead_of: chosen.as_ref().and_then(|chosen| chosen.instead_of.clone()),
+        image: live_template.and_then(rollout::image_of).map(str::to_owned),
+        wanted_image: None,
+        difference: None,
+        roll: None,
+        refused: None,
+    };
+    match (wish, chosen) {
+        (Ok(wish), Some(chosen)) => {
+            let written_for = rollout::written_for(service);
+            let roll = one.change(&chosen, &wish, live, &written_for).roll();
+            if let Some(live_template) = live_template.filter(|_| roll != Roll::Unchanged) {
+                forecast.difference = Some(rollout::difference(live_template, &wish.template.value));
+            }
+            forecast.wanted_image = Some(wish.template.image);
+            forecast.roll = Some(roll);
+        }
+        (Err(refusal), _) => forecast.refused = Some(refusal.message),
+        (Ok(_), None) => {}
+    }
+    forecast
+}
+
+/// One service and what surrounds it.
+#[derive(Clone, Copy)]
+struct One<'a> {
+    observed: &'a Observed,
+    service: InferenceService<'a>,
+}
+
+/// What is to be made.
+struct Wish {
+    predictor: PredictorSpec,
+    template: Template,
+    has_storage: bool,
+    allowed: BTreeSet<String>,
+    chosen_for: String,
+}
+
+fn invalid(reason: &'static str, message: impl Into<String>) -> Refusal {
+    Refusal {
+        condition: status::RUNTIME_RESOLVED,
+        reason,
+        failure: Failure::InvalidPredictorSpec,
+        message: message.into(),
+    }
+}
+
+impl<'a> One<'a> {
+    fn reconcile(self, context: &Context<'_>) -> Vec<Action> {
+        let Some(target) = Target::of(self.service.object()) else { return Vec::new() };
+        let (chosen, wish) = self.wish();
+        let live = self.live();
+        let mut writes = Vec::new();
+        let mut roll = None;
+        if let (Some(chosen), Ok(wish)) = (&chosen, &wish) {
+            let written_for = rollout::written_for(self.service);
+            let change = self.change(chosen, wish, live, &written_for);
+            let decided = change.roll();
+            writes = self.writes(change, wish, &decided, context);
+            roll = Some(decided);
+        }
+        // The status comes first: a write that fails, on a quota say, must not keep it back.
+        let mut actions = self.report(&target, chosen.as_ref(), &wish, roll.as_ref(), context);
+        actions.extend(writes);
+        actions
+    }
+
+    fn name(self) -> String {
+        desired::name(self.service)
+    }
+
+    fn live(self) -> Option<Deployment<'a>> {
+        let found: Deployment<'a> = self.observed.one(self.service.namespace(), &self.name())?;
+        self.controls(found.object()).then_some(found)
+    }
+
+    /// Does the service control this object?
+    fn controls(self, object: &Value) -> bool {
+        object::controller(object).is_some_and(|owner| owner.uid == self.service.uid())
+    }
+
+    fn change<'b>(
+        self,
+        chosen: &'b Chosen<'b>,
+        wish: &'b Wish,
+        live: Option<Deployment<'b>>,
+        written_for: &'b str,
+    ) -> Change<'b>
+    where
+        'a: 'b,
+    {
+        Change {
+            observed: self.observed,
+            service: self.service,
+            runtime: &chosen.runtime,
+            live,
+            template: &wish.template.value,
+            written_for,
+        }
+    }
+
+    /// The runtime, as far as there is one, and what is to be made, or why nothing is.
+    fn wish(self) -> (Option<Chosen<'a>>, Result<Wish, Refusal>) {
+        let read = self.readable().and_then(|(predictor, model)| {
+            let chosen = select::choose(self.observed, self.service, &model)?;
+            Ok((predictor, model, chosen))
+        });
+        match read {
+            Ok((predictor, model, chosen)) => {
+                let wish = self.wish_of(predictor, &model, &chosen);
+                (Some(chosen), wish)
+            }
+            Err(refusal) => (None, Err(refusal)),
+        }
+    }
+
+    fn wish_of(
+        self,
+        predictor: PredictorSpec,
+        model: &ModelSpec,
+        chosen: &Chosen<'a>,
+    ) -> Result<Wish, Refusal> {
+        let runtime = &chosen.runtime;
+        let spec = runtime.object.get("spec").unwrap_or(&Value::Null);
+        if let Some(first) = fields::check_runtime(spec).refused.into_iter().next() {
+            return Err(invalid("RuntimeNotSupported", format!("{}: {first}", runtime.described())));
+        }
+        let account = predictor.pod.get("serviceAccountName").and_then(Value::as_str);
+        let operator: Option<Deployment<'_>> = self.observed.one(SYSTEM_NAMESPACE, OPERATOR);
+        let fetch_image = operator
+            .and_then(|operator| operator.object().pointer("/spec/template/spec/containers/0/image"))
+            .and_then(Value::as_str);
+        let places = Places {
+            observed: self.observed,
+            namespace: self.service.namespace(),
+            service_account: account.filter(|account| !account.is_empty()).unwrap_or("default"),
+            fetch_image,
+        };
+        let storage = places.storage(model)?;
+        let has_storage = storage.init.is_some();
+        let template = desired::template(self.service, &predictor, model, runtime, storage)?;
+        let allowed = allowed_namespaces(self.service.annotation(ALLOW_FROM))
+            .map_err(|error| invalid("AnnotationMalformed", error))?;
+        self.nothing_foreign()?;
+        Ok(Wish { predictor, template, has_storage, allowed, chosen_for: select::chosen_for(model) })
+    }
+
+    /// The spec, if it asks for what can be had.
+    fn readable(self) -> Result<(PredictorSpec, ModelSpec), Refusal> {
+        let service = self.service;
+        let name = service.name();
+        if name.len() > MAX_SERVICE_NAME {
+            return Err(invalid(
+                "NameTooLong",
+                format!(
+                    "the name has {} characters; labels of its pods need at most {MAX_SERVICE_NAME}: make the service anew under a shorter name",
+                    name.len()
+                ),
+            ));
+        }
+        if name.contains('.') || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+            return Err(invalid(
+                "NameInvalid",
+                format!(
+                    "the name {name:?} cannot be that of a Service, which begins with a letter and has no dots: make the service anew under another name"
+                ),
+            ));
+        }
+        self.mode()?;
+        for (key, value) in object::annotations(service.object()) {
+            let field = ANNOTATIONS.iter().find(|field| field.path == key && field.used == Use::Refused);
+            if let Some(field) = field.filter(|_| value == "true") {
+                return Err(invalid(
+                    "NotSupported",
+                    format!("annotation {key} is not supported: {}", field.note),
+                ));
+            }
+        }
+        for label in LABELS {
+            if service.label(label.path) == Some("exposed") {
+                return Err(invalid(
+                    "NotSupported",
+                    format!(
+                        "label {}: exposed is not supported: make an Ingress or a Route for the Service {}",
+                        label.path,
+                        self.name()
+                    ),
+                ));
+            }
+        }
+        let raw = service.object().get("spec").unwrap_or(&Value::Null);
+        let checked = fields::check_service(raw);
+        if !checked.refused.is_empty() {
+            return Err(invalid("NotSupported", sentences(&checked.refused)));
+        }
+        let spec = service.spec().map_err(|error| {
+            invalid("SpecMalformed", format!("the spec does not parse: {error}; correct the field"))
+        })?;
+        let model = model_of(&spec)?;
+        if model.model_format.name.is_empty() {
+            return Err(invalid(
+                "SpecMalformed",
+                "spec.predictor.model.modelFormat.name is empty: write the format of the model",
+            ));
+        }
+        if spec.predictor.min_replicas == Some(0) {
+            return Err(invalid(
+                "NotSupported",
+                "spec.predictor.minReplicas: 0 is not supported, since nothing wakes a predictor: stop it with the annotation serving.kserve.io/stop: \"true\"",
+            ));
+        }
+        if spec.predictor.min_replicas.is_some_and(|replicas| !(1..=MAX_REPLICAS).contains(&replicas)) {
+            return Err(invalid(
+                "SpecMalformed",
+                format!("spec.predictor.minReplicas must be between 1 and {MAX_REPLICAS}"),
+            ));
+        }
+        Ok((spec.predictor, model))
+    }
+
+    /// The mode of deployment: what the status remembers, else what the annotation says.
+    fn mode(self) -> Result<&'a str, Refusal> {
+        const ANNOTATION: &str = "serving.kserve.io/deploymentMode";
+        let remembered = Some(self.service.status_text("deploymentMode")).filter(|mode| !mode.is_empty());
+        let mode = remembered.or_else(|| self.service.annotation(ANNOTATION)).unwrap_or("Standard");
+        match mode {
+            "Standard" | "RawDeployment" => Ok(mode),
+            mode if remembered.is_some() => Err(invalid(
+                "ModeNotSupported",
+                format!(
+                    "the service was made in mode {mode}, which stays with it; only Standard is supported: make it anew with annotation {ANNOTATION}: Standard"
+                ),
+            )),
+            mode => Err(invalid(
+                "ModeNotSupported",
+                format!(
+                    "annotation {ANNOTATION}: {mode} is not supported: write Standard (or its older name RawDeployment)"
+                ),
+            )),
+        }
+    }
+
+    fn nothing_foreign(self) -> Result<(), Refusal> {
+        let (namespace, name) = (self.service.namespace(), self.name());
+        let found = [
+            self.observed.one::<Deployment<'a>>(namespace, &name).map(View::object),
+            self.observed.one::<Service<'a>>(namespace, &name).map(View::object),
+            self.observed.one::<NetworkPolicy<'a>>(namespace, &name).map(View::object),
+        ];
+        match found.into_iter().flatten().find(|object| !self.controls(object)) {
+            None => Ok(()),
+            Some(object) => Err(invalid(
+                "ForeignObject",
+                format!(
+                    "there is a {} {namespace}/{name} that this service does not control: remove it, or make the service anew under another name",
+                    object::text(object, "/kind")
+                ),
+            )),
+        }
+    }
+
+    fn is_stopped(self) -> bool {
+        self.service.annotation("serving.kserve.io/stop") == Some("true")
+    }
+
+    /// How many pods; none when somebody else decides.
+    fn replicas(self, predictor: &PredictorSpec) -> Option<i64> {
+        if self.is_stopped() {
+            return Some(0);
+        }
+        let external = self.service.annotation("serving.kserve.io/autoscalerClass") == Some("external");
+        (!external).then(|| i64::from(predictor.min_replicas.unwrap_or(1)))
+    }
+
+    fn writes(self, change: Change<'_>, wish: &Wish, roll: &Roll, context: &Context<'_>) -> Vec<Action> {
+        let (namespace, name) = (self.service.namespace(), self.name());
+        let policy = self.observed.one::<NetworkPolicy<'_>>(namespace, &name).map(View::object);
+        let service = self.observed.one::<Service<'_>>(namespace, &name).map(View::object);
+        let replicas = self.replicas(&wish.predictor);
+        let strategy = change.strategy(roll, wish.predictor.deployment_strategy.as_ref());
+        let mut writes = Vec::new();
+        // Guarded before there is anything to guard.
+        let guard = desired::policy(self.service, &wish.template, context.namespace, &wish.allowed);
+        writes.extend(apply_unless_done(guard, policy));
+        writes.extend(apply_unless_done(desired::service(self.service, &wish.template), service));
+        match (roll, change.live) {
+            (Roll::Waits { .. }, Some(live)) => {
+                // Only the number of pods is the owner's to change now; the template stays as it is.
+                if replicas.is_some_and(|replicas| replicas != live.replicas()) {
+                    let template = live.template().unwrap_or(&Value::Null);
+                    let written_for =
+                        object::annotation(live.object(), desired::WRITTEN_FOR).unwrap_or(change.written_for);
+                    let object =
+                        desired::deployment(self.service, template, replicas, &strategy, written_for);
+                    writes.push(Action::Apply { object, manager: MANAGER.to_owned(), force: true });
+                }
+            }
+            (_, live) => {
+                let template = &wish.template.value;
+                let wanted =
+                    desired::deployment(self.service, template, replicas, &strategy, change.written_for);
+                writes.extend(apply_unless_done(wanted, live.map(View::object)));
+            }
+        }
+        writes
+    }
+
+    /// The status and the events.
+    fn report(
+        self,
+        target: &Target,
+        chosen: Option<&Chosen<'a>>,
+        wish: &Result<Wish, Refusal>,
+        roll: Option<&Roll>,
+        context: &Context<'_>,
+    ) -> Vec<Action> {
+        let live = self.live();
+        let newest = live.and_then(Deployment::template).map(desired::digest_of).unwrap_or_default();
+        let pods = Pods::of(rollout::pods(self.observed, self.service), newest);
+        let refusal = wish.as_ref().err();
+        let predictor = status::predictor_ready(live, refusal, self.is_stopped(), &pods);
+        let ingress = self.ingress();
+        let mut conditions = vec![
+            self.runtime_condition(chosen, refusal),
+            image_condition(wish),
+            self.storage_condition(wish, &pods),
+        ];
+        if let Ok(wish) = wish {
+            conditions.push(pinned_condition(&wish.template));
+        }
+        conditions.push(self.rollout_condition(live, wish, roll, &pods));
+        let raw = self.service.object().get("spec").unwrap_or(&Value::Null);
+        let ignored = fields::check_service(raw).ignored;
+        if !ignored.is_empty() {
+            conditions.push(Told::new(
+                status::FIELDS_IGNORED,
+                Some(true),
+                "FieldsIgnored",
+                sentences(&ignored),
+            ));
+        }
+        if self.is_stopped() {
+            let gone = pods.total == 0;
+            conditions.push(Told::new(
+                status::STOPPED,
+                Some(gone),
+                "Stopped",
+                "by the annotation serving.kserve.io/stop",
+            ));
+        }
+        conditions.push(status::ready(&predictor, &ingress));
+        conditions.push(predictor);
+        conditions.push(ingress);
+        let mut actions = self.events(target, chosen, &conditions);
+        let wanted = self.status(chosen, wish, &conditions, &pods, context);
+        if let Some(status) = patch(self.service.object().get("status"), &wanted) {
+            actions.push(Action::PatchStatus { target: target.clone(), status });
+        }
+        actions
+    }
+
+    fn status(
+        self,
+        chosen: Option<&Chosen<'a>>,
+        wish: &Result<Wish, Refusal>,
+        conditions: &[Told],
+        pods: &Pods,
+        context: &Context<'_>,
+    ) -> Value {
+        let object = self.service.object();
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|told| told.to_json(condition::live(object, told.kind), context.now))
+            .collect();
+        let has_address = self.ingress().status == Some(true);
+        // The namespace's domain is left to the resolver: clusters have names of their own.
+        let url = has_address.then(|| format!("http://{}.{}.svc", self.name(), self.service.namespace()));
+        let (own, cluster) = match chosen {
+            Some(chosen) if chosen.runtime.is_of_cluster() => (None, Some(chosen.runtime.name())),
+            Some(chosen) => (Some(chosen.runtime.name()), None),
+            // What it had is remembered also while it cannot be resolved.
+            None => match select::remembered(self.service) {
+                Some((true, name)) => (None, Some(name)),
+                Some((false, name)) => (Some(name), None),
+                None => (None, None),
+            },
+        };
+        let remembered = Some(self.service.status_text("runtimeChosenFor")).filter(|text| !text.is_empty());
+        let chosen_for = wish.as_ref().ok().map(|wish| wish.chosen_for.as_str()).or(remembered);
+        json!({
+            "observedGeneration": self.service.generation(),
+            "deploymentMode": self.mode().ok().or_else(|| {
+                Some(self.service.status_text("deploymentMode")).filter(|mode| !mode.is_empty())
+            }),
+            "conditions": conditions,
+            "url": url,
+            "address": url.as_ref().map(|url| json!({"url": url})),
+            "components": url.as_ref().map(|url| json!({"predictor": {"url": url}})),
+            "modelStatus": status::model_status(wish.as_ref().err(), self.live(), pods),
+            "servingRuntimeName": own,
+            "clusterServingRuntimeName": cluster,
+            "runtimeChosenFor": chosen_for,
+        })
+    }
+
+    fn ingress(self) -> Told {
+        let service: Option<Service<'_>> = self.observed.one(self.service.namespace(), &self.name());
+        match service.filter(|service| self.controls(service.object())) {
+            Some(_) => Told::new(
+                status::INGRESS_READY,
+                Some(true),
+                "ServiceMade",
+                "pods of the cluster reach it by its Service",
+            ),
+            None => Told::new(status::INGRESS_READY, None, "NoService", "its Service is not made yet"),
+        }
+    }
+
+    fn runtime_condition(self, chosen: Option<&Chosen<'a>>, refusal: Option<&Refusal>) -> Told {
+        match (refusal.filter(|refusal| refusal.condition == status::RUNTIME_RESOLVED), chosen) {
+            (Some(refusal), _) => {
+                let mut told = Told::of(refusal);
+                if self.live().is_some() {
+                    told.message.push_str("; the pods that it has stay as they are");
+                }
+                told
+            }
+            (None, Some(chosen)) => {
+                let message = format!("{} serves it", chosen.runtime.described());
+                Told::new(status::RUNTIME_RESOLVED, Some(true), "Resolved", message)
+            }
+            (None, None) => Told::new(status::RUNTIME_RESOLVED, None, "NotReached", ""),
+        }
+    }
+
+    fn storage_condition(self, wish: &Result<Wish, Refusal>, pods: &Pods) -> Told {
+        let told =
+            |status, reason: &str, message: &str| Told::new(status::STORAGE_READY, status, reason, message);
+        let wish = match wish {
+            Ok(wish) => wish,
+            Err(refusal) if refusal.condition == status::STORAGE_READY => return Told::of(refusal),
+            Err(_) => return told(None, "NotReached", ""),
+        };
+        if !wish.has_storage {
+            return told(Some(true), "NotNeeded", "the service names no storage");
+        }
+        if let Some(trouble) = pods.troubles.iter().find(|trouble| trouble.fetching) {
+            let message = format!("pod {}: {}", trouble.pod, trouble.message);
+            return told(Some(false), "ModelNotFetched", &message);
+        }
+        if pods.newest_initialized > 0 {
+            told(Some(true), "Fetched", "the model is where the runtime looks for it")
+        } else if self.is_stopped() {
+            told(None, "Stopped", "it is fetched when the service is started")
+        } else {
+            told(None, "Fetching", "no pod has it yet")
+        }
+    }
+
+    fn rollout_condition(
+        self,
+        live: Option<Deployment<'_>>,
+        wish: &Result<Wish, Refusal>,
+        roll: Option<&Roll>,
+        pods: &Pods,
+    ) -> Told {
+        let told = |status, reason: &str, message: String| {
+            Told::new(status::ROLLOUT_PENDING, Some(status), reason, message)
+        };
+        let differs = live
+            .and_then(Deployment::template)
+            .zip(wish.as_ref().ok())
+            .map(|(live, wish)| rollout::difference(live, &wish.template.value))
+            .unwrap_or_default();
+        match roll {
+            Some(Roll::Waits { why }) => return told(true, "WaitsForOwner", format!("{differs}; {why}")),
+            Some(Roll::Recreate { why }) => {
+                let message = format!(
+                    "{differs}; {why}, so the old pods go first and nobody answers until the new ones are ready"
+                );
+                return told(true, "Recreating", message);
+            }
+            Some(Roll::Surge) => {
+                return told(
+                    true,
+                    "RollingOut",
+                    format!("{differs}; a new pod is ready before an old one goes"),
+                );
+            }
+            Some(Roll::First | Roll::Unchanged) | None => {}
+        }
+        let Some(live) = live else { return told(false, "NothingRuns", String::new()) };
+        if pods.total <= pods.newest {
+            return told(false, "UpToDate", "pods run what is declared".to_owned());
+        }
+        let reason = if rollout::is_recreate(live) { "Recreating" } else { "RollingOut" };
+        match live.rollout() {
+            Rollout::Failed(why) => told(true, "RolloutFailed", format!("{why}; old pods still answer")),
+            Rollout::Progressing(why) => {
+                let stuck = pods
+                    .troubles
+                    .first()
+                    .map(|trouble| format!("; pod {}: {}", trouble.pod, trouble.message));
+                told(true, reason, format!("{why}{}", stuck.unwrap_or_default()))
+            }
+            Rollout::Complete | Rollout::NotApplicable(_) => {
+                told(true, reason, "old pods are leaving".to_owned())
+            }
+        }
+    }
+
+    /// What people are told once.
+    fn events(self, target: &Target, chosen: Option<&Chosen<'a>>, conditions: &[Told]) -> Vec<Action> {
+        let mut events = Vec::new();
+        let mut say = |kind, reason: &str, message: &str| {
+            let (reason, message) = (reason.to_owned(), message.to_owned());
+            events.push(Action::Event { target: target.clone(), kind, reason, message });
+        };
+        if let Some((chosen, before)) = chosen.and_then(|chosen| Some((chosen, chosen.instead_of.as_ref()?)))
+        {
+            let message = format!(
+                "the runtime {before} is gone or no longer serves the model; {} serves it now",
+                chosen.runtime.described()
+            );
+            say(EventKind::Warning, "RuntimeReselected", &message);
+        }
+        for told in conditions {
+            let kind = match (told.kind, told.status) {
+                (
+                    status::RUNTIME_RESOLVED
+                    | status::IMAGE_RESOLVED
+                    | status::STORAGE_READY
+                    | status::PINNED,
+                    Some(false),
+                )
+                | (status::FIELDS_IGNORED, Some(true)) => EventKind::Warning,
+                (status::ROLLOUT_PENDING, Some(true)) if told.reason == "RollingOut" => EventKind::Normal,
+                (status::ROLLOUT_PENDING, Some(true)) => EventKind::Warning,
+                (status::PREDICTOR_READY, Some(false)) if is_alarming(&told.reason) => EventKind::Warning,
+                _ => continue,
+            };
+            if told.is_news(condition::live(self.service.object(), told.kind)) {
+                say(kind, &told.reason, &told.message);
+            }
+        }
+        events
+    }
+}
+
+/// Reasons of a predictor that does not answer which do not pass by waiting, and are not told by another condition.
+fn is_alarming(reason: &str) -> bool {
+    status::is_hopeless(reason) || matches!(reason, "QuotaExceeded" | "PodsNotMade" | "Unschedulable")
+}
+
+fn image_condition(wish: &Result<Wish, Refusal>) -> Told {
+    match wish {
+        Ok(wish) => Told::new(status::IMAGE_RESOLVED, Some(true), "Resolved", wish.template.image.clone()),
+        Err(refusal) if refusal.condition == status::IMAGE_RESOLVED => Told::of(refusal),
+        Err(_) => Told::new(status::IMAGE_RESOLVED, None, "NotReached", ""),
+    }
+}
+
+fn pinned_condition(template: &Template) -> Told {
+    if template.unpinned.is_empty() {
+        return Told::new(status::PINNED, Some(true), "ByDigest", "every image is written by its digest");
+    }
+    let message = format!(
+        "{} can change under the name: write a digest into the runtime",
+        template.unpinned.join(" and ")
+    );
+    Told::new(status::PINNED, Some(false), "ByTag", message)
+}
+
+/// The model: `model`, or the one field that is short for it.
+fn model_of(spec: &InferenceServiceSpec) -> Result<ModelSpec, Refusal> {
+    let short: Vec<(&str, &Value)> = fields::FORMATS
+        .iter()
+        .filter_map(|format| Some((*format, spec.predictor.pod.get(*format)?)))
+        .filter(|(_, value)| !value.is_null())
+        .collect();
+    match (&spec.predictor.model, short.as_slice()) {
+        (Some(model), []) => Ok(model.clone()),
+        (None, [(format, value)]) => {
+            let mut value = (*value).clone();
+            if let Some(fields) = value.as_object_mut() {
+                fields.insert("modelFormat".to_owned(), json!({"name": format}));
+            }
+            ModelSpec::deserialize(&value).map_err(|error| {
+                invalid(
+                    "SpecMalformed",
+                    format!("spec.predictor.{format} does not parse: {error}; correct the field"),
+                )
+            })
+        }
+        (None, []) => {
+            Err(invalid("SpecMalformed", "spec.predictor has no model: write spec.predictor.model"))
+        }
+        _ => Err(invalid(
+            "SpecMalformed",
+            "spec.predictor has several models: write one, in spec.predictor.model",
+        )),
+    }
+}
+
+fn sentences(all: &[String]) -> String {
+    let mut text = all.iter().take(MAX_SENTENCES).cloned().collect::<Vec<_>>().join("; ");
+    let more = all.len().saturating_sub(MAX_SENTENCES);
+    if more > 0 {
+        let _ = write!(text, "; and {more} more");
+    }
+    text
+}

@@ -1,0 +1,257 @@
+//! How a changed template reaches the pods.
+
+use std::collections::BTreeMap;
+
+use scantling_api::kserve::Raw;
+use scantling_api::object;
+use scantling_image::Digest;
+use scantling_observed::{
+    Deployment, InferenceService, ModelRoll, Node, Observed, PersistentVolumeClaim, Pod, Rollout, View as _,
+};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::desired::{self, CONTAINER, WRITTEN_FOR};
+use super::select::Runtime;
+
+/// `true` on a service or a runtime makes updates of the runtime wait; `false` on a service lets them come whatever the platform says.
+const DISABLE_AUTO_UPDATE: &str = "serving.kserve.io/disable-auto-update";
+/// A change of its value takes what waits.
+const ROLL: &str = "scantling.dev/roll";
+
+/// How a predictor's pods get their new template.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase", tag = "how")]
+pub enum Roll {
+    /// There is no predictor yet.
+    First,
+    /// Nothing changes for the pods.
+    Unchanged,
+    /// A new pod is ready before an old one goes.
+    Surge,
+    /// Old pods go first; until the new ones are ready, nobody answers.
+    Recreate {
+        /// Why there is no room for both.
+        why: String,
+    },
+    /// The pods keep what they have until their owner says so.
+    Waits {
+        /// Who asked for that, and what takes the change.
+        why: String,
+    },
+}
+
+/// What a decision is made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Change<'a> {
+    pub(crate) observed: &'a Observed,
+    pub(crate) service: InferenceService<'a>,
+    pub(crate) runtime: &'a Runtime<'a>,
+    pub(crate) live: Option<Deployment<'a>>,
+    /// The wanted template.
+    pub(crate) template: &'a Value,
+    /// The digest of what the owner has written.
+    pub(crate) written_for: &'a str,
+}
+
+/// What the owner decides about the pods: everything of the spec but their number and how they are replaced, the labels that they get,
+/// and the request for a roll.
+pub(crate) fn written_for(service: InferenceService<'_>) -> String {
+    let mut spec = service.object().get("spec").cloned().unwrap_or_default();
+    if let Some(predictor) = spec.get_mut("predictor").and_then(Value::as_object_mut) {
+        for scale in ["minReplicas", "maxReplicas", "deploymentStrategy"] {
+            predictor.remove(scale);
+        }
+    }
+    let labels: BTreeMap<&str, &str> = object::labels(service.object()).collect();
+    let text = json!([spec, labels, service.annotation(ROLL)]).to_string();
+    format!("{:.16}", Digest::of(text.as_bytes()).hex())
+}
+
+impl Change<'_> {
+    /// What is to be done.
+    pub(crate) fn roll(self) -> Roll {
+        let Some(live) = self.live else { return Roll::First };
+        let running = live.template().map(desired::digest_of).unwrap_or_default();
+        if running == desired::digest_of(self.template) {
+            return Roll::Unchanged;
+        }
+        let same_owner_wish = object::annotation(live.object(), WRITTEN_FOR) == Some(self.written_for);
+        if let Some(who) = self.manual()
+            && same_owner_wish
+        {
+            let (namespace, name) = (self.service.namespace(), self.service.name());
+            return Roll::Waits {
+                why: format!(
+                    "{who}; to take it: kubectl -n {namespace} annotate inferenceservice {name} {ROLL}=1 --overwrite (any other value than before)"
+                ),
+            };
+        }
+        if live.replicas() == 0 {
+            return Roll::Surge;
+        }
+        match self.no_room(live) {
+            Some(why) => Roll::Recreate { why },
+            None => Roll::Surge,
+        }
+    }
+
+    /// Who asked for updates to wait.
+    fn manual(self) -> Option<String> {
+        match self.service.annotation(DISABLE_AUTO_UPDATE) {
+            Some("true") => return Some(format!("{DISABLE_AUTO_UPDATE} is set on this service")),
+            Some("false") => return None,
+            _ => {}
+        }
+        if object::annotation(self.runtime.object, DISABLE_AUTO_UPDATE) == Some("true") {
+            return Some(format!("{DISABLE_AUTO_UPDATE} is set on {}", self.runtime.described()));
+        }
+        // A platform whose spec cannot be read asks for nothing; its own condition says so.
+        let platform = self.observed.platform()?.spec().ok()?;
+        (platform.models.roll == ModelRoll::Manual)
+            .then(|| "the platform's policy is models.roll: manual".to_owned())
+    }
+
+    /// Why a new pod cannot stand beside an old one, if that is so.
+    fn no_room(self, live: Deployment<'_>) -> Option<String> {
+        let spec = self.template.get("spec")?;
+        let claims = |spec: Option<&Value>| -> Vec<String> {
+            let volumes = spec.and_then(|spec| spec.get("volumes")).and_then(Value::as_array);
+            let names = volumes.into_iter().flatten();
+            let names = names.map(|volume| object::text(volume, "/persistentVolumeClaim/claimName"));
+            names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+        };
+        let used = claims(live.template().and_then(|template| template.get("spec")));
+        let shared = claims(Some(spec)).into_iter().find(|name| {
+            let claim: Option<PersistentVolumeClaim<'_>> = self.observed.one(self.service.namespace(), name);
+            used.contains(name) && claim.is_some_and(PersistentVolumeClaim::is_of_one_node)
+        });
+        if let Some(claim) = shared {
+            return Some(format!(
+                "PersistentVolumeClaim {claim} can be used by one node at a time (ReadWriteOnce)"
+            ));
+        }
+        let needed = devices(spec);
+        if needed.is_empty() {
+            return None;
+        }
+        let room = self.observed.nodes().any(|node| has_room(self.observed, node, spec, &needed));
+        let names: Vec<&str> = needed.keys().map(String::as_str).collect();
+        (!room).then(|| format!("no node has {} free for one pod more", names.join(" and ")))
+    }
+
+    /// The strategy of the Deployment: the owner's, else one without a gap where there is room. It is decided when a template changes and
+    /// stays until the next change, unless a new pod finds no room after all.
+    pub(crate) fn strategy(self, roll: &Roll, owner: Option<&Raw>) -> Value {
+        if let Some(owner) = owner {
+            return Value::Object(owner.clone());
+        }
+        let recreate = match roll {
+            Roll::Recreate { .. } => true,
+            Roll::First | Roll::Surge => false,
+            Roll::Unchanged | Roll::Waits { .. } => self.live.is_some_and(|live| {
+                is_recreate(live) || (self.is_stuck(live) && self.no_room(live).is_some())
+            }),
+        };
+        if recreate {
+            // The server keeps the numbers of the other strategy, and refuses them, unless they are taken away by name.
+            json!({"type": "Recreate", "rollingUpdate": null})
+        } else {
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}})
+        }
+    }
+
+    /// Does a pod of the newest template find no node?
+    fn is_stuck(self, live: Deployment<'_>) -> bool {
+        live.rollout() != Rollout::Complete
+            && pods(self.observed, self.service).any(|pod| {
+                pod.node().is_none() && pod.trouble().is_some_and(|(reason, _)| reason == "Unschedulable")
+            })
+    }
+}
+
+/// Do old pods go before new ones come?
+pub(crate) fn is_recreate(live: Deployment<'_>) -> bool {
+    object::text(live.object(), "/spec/strategy/type") == "Recreate"
+}
+
+/// The pods of a predictor that are not on their way out.
+pub(crate) fn pods<'a>(
+    observed: &'a Observed,
+    service: InferenceService<'a>,
+) -> impl Iterator<Item = Pod<'a>> + 'a {
+    let app = format!("isvc.{}", desired::name(service));
+    let finished = |pod: &Pod<'_>| matches!(pod.phase(), "Succeeded" | "Failed");
+    observed.in_namespace::<Pod<'a>>(service.namespace()).filter(move |pod| {
+        pod.label("app") == Some(app.as_str()) && !pod.is_being_deleted() && !finished(pod)
+    })
+}
+
+/// Devices that a pod asks for, by the names of their resources: GPUs and what else is counted in whole pieces by plugins.
+fn devices(spec: &Value) -> BTreeMap<String, u64> {
+    let mut sum = BTreeMap::new();
+    for container in spec.get("containers").and_then(Value::as_array).into_iter().flatten() {
+        for (name, amount) in object::mapping(container, "/resources/limits").into_iter().flatten() {
+            if let Some(amount) = whole(amount).filter(|amount| *amount > 0 && is_device(name)) {
+                *sum.entry(name.clone()).or_default() += amount;
+            }
+        }
+    }
+    sum
+}
+
+/// Extended resources have a domain that is not Kubernetes' own.
+fn is_device(name: &str) -> bool {
+    name.split_once('/').is_some_and(|(domain, _)| !domain.ends_with("kubernetes.io"))
+}
+
+fn whole(amount: &Value) -> Option<u64> {
+    amount.as_u64().or_else(|| amount.as_str()?.parse().ok())
+}
+
+fn has_room(observed: &Observed, node: Node<'_>, spec: &Value, needed: &BTreeMap<String, u64>) -> bool {
+    if !node.is_ready() || !node.is_schedulable() {
+        return false;
+    }
+    let selector = object::mapping(spec, "/nodeSelector");
+    if !selector.into_iter().flatten().all(|(key, value)| value.as_str() == node.label(key)) {
+        return false;
+    }
+    let mut taken: BTreeMap<String, u64> = BTreeMap::new();
+    let on_it = observed
+        .pods()
+        .filter(|pod| pod.node() == Some(node.name()) && !matches!(pod.phase(), "Succeeded" | "Failed"));
+    for pod in on_it {
+        for (name, amount) in pod.object().get("spec").map(devices).unwrap_or_default() {
+            *taken.entry(name).or_default() += amount;
+        }
+    }
+    needed.iter().all(|(name, amount)| {
+        let all = node.object().pointer("/status/allocatable").and_then(|all| all.get(name)).and_then(whole);
+        let taken = taken.get(name).copied().unwrap_or_default();
+        all.unwrap_or_default() >= taken.saturating_add(*amount)
+    })
+}
+
+/// The image that a template has for the container that serves.
+pub(crate) fn image_of(template: &Value) -> Option<&str> {
+    let containers = object::pod_containers(template.get("spec")?);
+    containers.into_iter().find(|container| container.name() == CONTAINER)?.image()
+}
+
+/// What differs between two templates, in words.
+pub(crate) fn difference(from: &Value, to: &Value) -> String {
+    let fetcher = |template: &Value| {
+        let init = object::pod_containers(template.get("spec").unwrap_or(&Value::Null));
+        init.into_iter()
+            .find(|container| container.name() == super::storage::FETCHER)
+            .and_then(|container| container.image().map(str::to_owned))
+    };
+    match (image_of(from), image_of(to)) {
+        (Some(from), Some(to)) if from != to => format!("image {from} → {to}"),
+        _ => match (fetcher(from), fetcher(to)) {
+            (Some(from), Some(to)) if from != to => format!("image that fetches the model {from} → {to}"),
+            _ => "the pod's template has changed".to_owned(),
+        },
+    }
+}
