@@ -39,4 +39,4 @@ pub use metrics::Metrics;
 pub use operator::{LEADER_LEASE, Lines, Operator, Parts, Registries};
 pub use rights::rights;
 pub use serve::{ServeError, serve};
-pub use told::{Line, Told};
+pub use told::{Level, Line, Told};

@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::activity::Ask;
 use crate::known::Seen;
 use crate::metrics::Metrics;
-use crate::told::{Line, Told};
+use crate::told::{Level, Line, Told};
 
 /// The lease of whoever leads.
 pub const LEADER_LEASE: &str = "scantling-operator";
@@ -96,10 +96,11 @@ impl Operator {
     /// Tells and counts.
     pub(crate) fn tell(&self, told: Told) {
         self.metrics.count(&told);
-        if !told.is_warning() {
-            self.metrics.beat(self.clock.now());
+        let (at, level) = (self.clock.now(), told.level());
+        if level == Level::Info {
+            self.metrics.beat(at);
         }
-        (self.lines)(&Line { at: self.clock.now(), told });
+        (self.lines)(&Line { at, level, told });
     }
 
     /// Waits until it leads, works for as long as it does, and again, until `stop` becomes true: then it stops between two

@@ -10,9 +10,21 @@ use serde::Serialize;
 pub struct Line {
     /// When.
     pub at: Timestamp,
+    /// Whether somebody should look.
+    pub level: Level,
     /// What.
     #[serde(flatten)]
     pub told: Told,
+}
+
+/// Whether somebody should look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// It is as it should be.
+    Info,
+    /// Somebody should look.
+    Warn,
 }
 
 /// What was decided, done or met.
@@ -113,7 +125,11 @@ pub enum Told {
 
 impl Told {
     /// Whether somebody should look.
-    pub fn is_warning(&self) -> bool {
+    pub fn level(&self) -> Level {
+        if self.is_warning() { Level::Warn } else { Level::Info }
+    }
+
+    fn is_warning(&self) -> bool {
         match self {
             Self::Leaderless { .. }
             | Self::LeadLost { .. }
