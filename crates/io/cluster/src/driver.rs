@@ -20,7 +20,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use scantling_api::{GroupVersionKind, ObjectKey};
 use scantling_observed::Observed;
-use scantling_reconcile::{Action, Context, Interest, Known, NARROWED, Reconciler};
+use scantling_reconcile::{Action, Context, FIELD_SELECTORS, Interest, Known, Reconciler};
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -251,7 +251,8 @@ impl Driver<'_> {
             return;
         }
         let Some(resource) = self.served.by_gvk(gvk) else { return };
-        let narrowed = NARROWED.iter().find(|(group, kind, _)| *group == gvk.group && *kind == gvk.kind);
+        let narrowed =
+            FIELD_SELECTORS.iter().find(|(group, kind, _)| *group == gvk.group && *kind == gvk.kind);
         let fields = narrowed.map(|(.., fields)| *fields);
         let (client, jitter) = (self.cluster.client().clone(), self.cluster.jitter().clone());
         self.watches.push(KindWatch::open(client, resource, None, fields, jitter));

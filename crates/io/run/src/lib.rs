@@ -26,6 +26,7 @@ mod health;
 mod history;
 mod images;
 mod journal;
+mod offers;
 mod options;
 mod packed;
 mod prepull;

@@ -139,6 +139,11 @@ impl Catalogue {
         self.entries.get(*self.by_name.get(&written.canonical())?)
     }
 
+    /// The entry that this digest is of.
+    pub(crate) fn with_digest(&self, digest: &Digest) -> Option<&Entry> {
+        self.entries.get(*self.by_digest.get(digest)?)
+    }
+
     /// The packages of a digest: from the catalogue, else from what the context knows.
     pub fn packages<'a>(&'a self, digest: &Digest, context: &Context<'a>) -> Option<&'a [PackageVersion]> {
         let entry = self.by_digest.get(digest).and_then(|position| self.entries.get(*position));

@@ -9,9 +9,6 @@ use serde_json::Value;
 
 use crate::catalogue::Catalogue;
 
-/// Kinds of which only some objects are read, where the server can tell which: group, kind, field selector.
-pub const NARROWED: &[(&str, &str, &str)] = &[];
-
 /// Labels of pods that belong to notebooks and models, whoever made them.
 const LABELS: [&str; 3] = ["notebook-name", "statefulset", "serving.kserve.io/inferenceservice"];
 
