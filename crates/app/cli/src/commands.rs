@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod check;
+pub(crate) mod fetch_model;
 pub(crate) mod history;
 pub(crate) mod lock;
 pub(crate) mod operator;

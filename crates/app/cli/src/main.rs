@@ -11,6 +11,7 @@ mod release_settings;
 mod runs;
 mod sandbox;
 mod terminal;
+mod waits;
 mod watch;
 
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ enum Command {
     Sandbox(commands::sandbox::Arguments),
     Refs(commands::refs::Arguments),
     Lock(commands::lock::Arguments),
+    FetchModel(commands::fetch_model::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Sandbox(arguments) => commands::sandbox::run(&arguments),
         Command::Refs(arguments) => commands::refs::run(&arguments),
         Command::Lock(arguments) => commands::lock::run(&arguments),
+        Command::FetchModel(arguments) => commands::fetch_model::run(&arguments),
     };
     outcome::exit_code(outcome)
 }
