@@ -73,6 +73,7 @@ pub struct Desired {
 
 /// An image that the release uses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PlannedImage {
     /// The reference as the release writes it.
     pub written: String,
@@ -86,6 +87,7 @@ pub struct PlannedImage {
 
 /// What a node is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PlannedNode {
     /// The node.
     pub node: String,
@@ -99,6 +101,7 @@ pub struct PlannedNode {
 
 /// The plan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// Name of the release.
     pub release: String,
@@ -137,6 +140,16 @@ pub struct Counts {
 }
 
 impl Plan {
+    /// What tells this plan from another one that a person would judge differently: what happens to which object and field,
+    /// and with which images. What merely was read is not part of it.
+    pub fn digest(&self) -> Digest {
+        let steps: Vec<_> =
+            self.steps.iter().map(|s| (&s.key, s.outcome, &s.changes, &s.taken, &s.conflicts)).collect();
+        let images: Vec<_> = self.images.iter().map(|i| (&i.written, &i.pinned)).collect();
+        // Keys are structs and enums of strings: they can always be written.
+        Digest::of(&serde_json::to_vec(&(&self.release, &self.version, steps, images)).unwrap_or_default())
+    }
+
     /// How many steps end in each outcome.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
@@ -174,6 +187,7 @@ pub fn steps(
             base: previous.objects.get(&wanted.key),
             live: live.get(&wanted.key),
             ours: previous.inventory.contains_key(&wanted.key),
+            created: previous.inventory.get(&wanted.key) == Some(&Origin::Created),
         };
         let step = decide(frame, &wanted.key, wanted.wave, sides)?;
         steps.push(Step { adjusted: wanted.adjusted.clone(), ..step });
@@ -195,6 +209,14 @@ fn holds_data(key: &ObjectKey) -> Option<&'static str> {
     }
 }
 
+/// How many notebooks use an image of the catalogue, as its status says.
+fn in_use(object: &Value) -> u64 {
+    if object.get("kind").and_then(Value::as_str) != Some("NotebookImage") {
+        return 0;
+    }
+    object.pointer("/status/inUse").and_then(Value::as_u64).unwrap_or_default()
+}
+
 /// What happens to objects that only the previous release had.
 fn leftovers(
     previous: &Previous,
@@ -208,6 +230,13 @@ fn leftovers(
         .filter_map(|key| Some((key, live.get(key)?)))
         .map(|(key, object)| {
             let (outcome, cause) = match (previous.inventory.get(key), holds_data(key)) {
+                (Some(Origin::Created), _) if in_use(object) > 0 => (
+                    Outcome::Kept,
+                    format!(
+                        "the release no longer offers it, but {} notebooks use it; it goes with a run after they are gone",
+                        in_use(object)
+                    ),
+                ),
                 (Some(Origin::Created), None) => (Outcome::Pruned, "the release no longer has it".to_owned()),
                 (Some(Origin::Created), Some(why)) => {
                     (Outcome::KeptByUser, format!("the release no longer has it, but {why}"))

@@ -69,6 +69,7 @@ pub enum Change {
 
 /// A field that is written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FieldChange {
     /// The field's path, `.data.key`.
     pub field: String,
@@ -78,6 +79,7 @@ pub struct FieldChange {
 
 /// A field that somebody else has a say in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ForeignField {
     /// The field's path.
     pub field: String,
@@ -90,6 +92,7 @@ pub struct ForeignField {
 
 /// The step for one object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Step {
     /// The object.
     pub key: ObjectKey,
@@ -114,6 +117,9 @@ pub struct Step {
     /// Fields that stop the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ForeignField>,
+    /// Fields that have another value in the release and cannot be changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub immutable: Vec<String>,
     /// Field managers whose fields become ours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_over: Vec<String>,
@@ -130,14 +136,14 @@ pub struct Step {
 impl Step {
     /// A step about an object that no release wants: it is deleted, or stays for a reason. `live` is what was read.
     pub fn removal(
-        key: ObjectKey,
+        key: &ObjectKey,
         wave: Wave,
         outcome: Outcome,
         cause: String,
         live: Value,
         precondition: Digest,
     ) -> Self {
-        Self { outcome, cause, body: live, ..blank(&key, wave, precondition) }
+        Self { outcome, cause, body: live, ..blank(key, wave, precondition) }
     }
 
     /// Whether the step writes anything.
