@@ -170,6 +170,6 @@ fn last(run: &PastRun) -> LastRun {
                 Outcome::Stopped { stage: String::new(), why: run.why.clone().unwrap_or_default() }
             }
         },
-        promises: std::collections::BTreeMap::new(),
+        promises: run.promises.clone(),
     }
 }

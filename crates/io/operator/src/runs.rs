@@ -153,8 +153,12 @@ impl Operator {
             vantage: self.vantage.clone(),
         };
         let mut sink = |event: RunEvent| self.tell(Told::Run { what: event });
-        let options =
-            Options { holder: self.identity.clone(), stop: Some(end.clone()), ..Options::default() };
+        let options = Options {
+            holder: self.identity.clone(),
+            stop: Some(end.clone()),
+            announce: false,
+            ..Options::default()
+        };
         let ran = if back {
             scantling_run::rollback(&env, Some(version), &options, &mut sink).await
         } else {

@@ -30,6 +30,7 @@ mod offers;
 mod options;
 mod packed;
 mod prepull;
+mod promises;
 mod read;
 mod registry_rules;
 mod report;
@@ -42,6 +43,7 @@ mod uninstall;
 mod upgrade;
 mod verify;
 mod wait;
+mod wish;
 
 pub use books::Books;
 pub use bundle::{Bundle, BundleError};

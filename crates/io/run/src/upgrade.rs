@@ -18,6 +18,7 @@ use crate::history::{self, Ended, PastRun};
 use crate::journal::Action;
 use crate::options::Options;
 use crate::prepull::Needs;
+use crate::promises::promises;
 use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
@@ -134,6 +135,7 @@ impl Session<'_> {
             counts: self.report.plan.as_ref().map(Plan::counts).unwrap_or_default(),
             writes: self.report.writes,
             why: done.as_ref().err().map(ToString::to_string),
+            promises: promises(&self.report),
         };
         let map = history::with(history::read(&self.system_maps), run);
         let written = self.write(Write::Apply { object: map, force: true }).await;
@@ -220,6 +222,9 @@ impl Session<'_> {
             }
             self.apply_wave(wave, &wanted).await?;
             self.settle_wave(wave).await?;
+            if wave == Wave::Definitions {
+                self.want().await?;
+            }
         }
         self.publish_catalogue().await?;
         self.verify().await?;
