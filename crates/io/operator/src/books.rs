@@ -146,6 +146,7 @@ fn facts(books: &Books, holder: Option<String>, refused: Option<LastRun>) -> Pla
     PlatformFacts {
         installed: books.installed.clone(),
         run,
+        goes_back: books.open.as_ref().is_some_and(|open| open.action == Action::Rollback),
         holder,
         last: refused.or_else(|| past.filter(|run| run.action != Action::Uninstall).map(last)),
         rolled_back_because: before

@@ -29,7 +29,7 @@ fn writes_of_an_upgrade() -> u64 {
 }
 
 fn points(writes: u64) -> Vec<Kill> {
-    let early = [Kill::Before(4), Kill::After(5)];
+    let early = [Kill::After(6)];
     let spread = [1, 2, 3]
         .map(|part| writes * part / 4)
         .map(|at| if at % 2 == 0 { Kill::After(at) } else { Kill::Before(at) });
@@ -54,6 +54,29 @@ fn a_killed_command_line_is_followed_by_the_operator() {
                 // The command line finds nothing left to do.
                 let again = cell.upgrade("again", &two(), None).await.unwrap().unwrap();
                 assert_eq!(again.writes, 0, "{kill:?}");
+            };
+            tokio::select! {
+                () = cell.operates("a", &gate, stop) => panic!("the operator ended"),
+                () = story => {}
+            }
+        });
+    }
+}
+
+#[test]
+fn a_command_line_that_is_killed_before_it_told_anybody_has_changed_nothing() {
+    for kill in [Kill::Before(2), Kill::After(2), Kill::Before(4)] {
+        play(|cell| async move {
+            installed(&cell).await;
+            let (_goes_on, stop) = watch::channel(false);
+            let gate = Gate::default();
+            let story = async {
+                cell.settled_on("1.0.0", LIMIT).await;
+                let before = cell.controller();
+                assert!(cell.upgrade("killed", &two(), Some(kill)).await.is_none());
+                sleep(Duration::from_secs(120)).await;
+                cell.settled_on("1.0.0", LIMIT).await;
+                assert_eq!(cell.controller(), before, "{kill:?}");
             };
             tokio::select! {
                 () = cell.operates("a", &gate, stop) => panic!("the operator ended"),

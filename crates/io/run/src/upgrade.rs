@@ -116,7 +116,7 @@ impl Session<'_> {
     /// Writes how the run ended, if it has written anything: the history, and that the journal is closed.
     async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
         let wrote = self.journal_written.is_some();
-        let ends_another = self.report.continued && done.is_ok();
+        let ends_another = self.left_open && done.is_ok();
         if !(wrote || ends_another) {
             return done;
         }
@@ -215,6 +215,7 @@ impl Session<'_> {
         let steps = self.prepare().await?;
         let (leftovers, wanted): (Vec<Step>, Vec<Step>) =
             steps.into_iter().partition(|s| !self.desired.iter().any(|d| d.key == s.key));
+        self.want().await?;
         for wave in Wave::ALL {
             if wave == Wave::Workloads {
                 self.settle_images().await?;
@@ -222,6 +223,7 @@ impl Session<'_> {
             }
             self.apply_wave(wave, &wanted).await?;
             self.settle_wave(wave).await?;
+            // The first install has brought the kind only now.
             if wave == Wave::Definitions {
                 self.want().await?;
             }
