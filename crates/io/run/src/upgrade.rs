@@ -83,7 +83,7 @@ async fn asked_to_stop(stop: Option<watch::Receiver<bool>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 impl Session<'_> {
