@@ -15,6 +15,7 @@
 mod access;
 mod adoptable;
 mod apply;
+mod books;
 mod build_state;
 mod bundle;
 mod catalogue;
@@ -45,6 +46,7 @@ mod upgrade;
 mod verify;
 mod wait;
 
+pub use books::Books;
 pub use bundle::{Bundle, BundleError};
 pub use claim::LEASE_NAME;
 pub use environment::{Entropy, Environment};
