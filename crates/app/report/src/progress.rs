@@ -121,8 +121,9 @@ impl Progress {
                 self.verified.1 += same;
                 news.push(now(workload.clone()));
             }
-            What::Verified { .. } => news.push(styled(BAD, &event.what.to_string(), "")),
-            What::Refused { .. } => news.push(styled(BAD, &event.what.to_string(), "")),
+            What::Verified { .. } | What::Refused { .. } => {
+                news.push(styled(BAD, &event.what.to_string(), ""));
+            }
             What::NodeSkipped { .. } => news.push(styled(RISKY, &event.what.to_string(), "")),
             What::Finished { .. } => news.push(line("finished".to_owned())),
             What::ClusterRead { nodes, platforms, objects } => {
@@ -131,6 +132,11 @@ impl Progress {
                     0 => objects,
                     _ => format!("{} ({}), {objects}", count(*nodes, "node"), platforms.join(", ")),
                 }));
+            }
+            What::Started { release, version, from } => {
+                let from = from.as_ref().filter(|from| *from != version);
+                let from = from.map(|from| format!("{from} → ")).unwrap_or_default();
+                news.push(line(format!("{release} {from}{version}")));
             }
             What::Planned { create, update, replace, adopt, unchanged, prune } => {
                 let parts = [
