@@ -188,12 +188,14 @@ impl Stage {
         let settings = DriveSettings {
             reconcilers: &[SERVING],
             namespace: "scantling",
-            known: tokio::sync::watch::channel(Arc::new(Known::default())).1,
+            known: tokio::sync::watch::channel(Some(Arc::new(Known::default()))).1,
+            look: &|_| {},
             clock: self.clock,
         };
         let mut written = Vec::new();
         let mut tell = |event: DriveEvent| match event.what {
             Driven::Wrote { write } | Driven::Fought { write, .. } => written.push(write),
+            Driven::Failed { write, why, .. } => println!("{write}: {why}"),
             _ => {}
         };
         let end = async {
