@@ -12,6 +12,8 @@
 //! before the first; every object ends in a typed outcome with its cause; nothing is spawned, every wait is bounded and
 //! in tokio's time, every order is fixed.
 
+mod access;
+mod adoptable;
 mod apply;
 mod books;
 mod build_state;
@@ -29,6 +31,7 @@ mod journal;
 mod offers;
 mod options;
 mod packed;
+mod people;
 mod prepull;
 mod read;
 mod registry_rules;

@@ -129,6 +129,9 @@ impl Session<'_> {
         }
         for ((_, namespace), resource) in scopes {
             for object in self.env.cluster.list(&resource, namespace.as_deref(), None).await? {
+                if resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace" {
+                    self.namespaces.insert(object::name(&object).to_owned(), object.clone());
+                }
                 if let Ok(key) = object::key(&object)
                     && wanted.contains_key(&key)
                 {

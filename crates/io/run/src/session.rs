@@ -36,6 +36,8 @@ pub(crate) struct Session<'a> {
     /// The stored state of the last run that ended.
     pub(crate) state: Option<State>,
     pub(crate) previous: Previous,
+    /// The cluster's namespaces, as read at the beginning.
+    pub(crate) namespaces: BTreeMap<String, Value>,
     /// Objects of the release and of the previous one, as last read.
     pub(crate) live: BTreeMap<ObjectKey, Value>,
     /// What the release's references lead to.
@@ -95,6 +97,7 @@ impl<'a> Session<'a> {
             system_maps: Vec::new(),
             state: None,
             previous: Previous::default(),
+            namespaces: BTreeMap::new(),
             live: BTreeMap::new(),
             images: Vec::new(),
             pins: Pins::new(),
@@ -214,6 +217,14 @@ impl<'a> Session<'a> {
     /// The object of a kind and name in the release's own words, as it is now.
     pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
         self.env.cluster.get_by_key(&self.served, key).await
+    }
+
+    /// An object of the release as it is; as it was read at the beginning, as long as this run has changed nothing.
+    pub(crate) async fn current(&self, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
+        match self.journal_written {
+            None => Ok(self.live.get(key).cloned()),
+            Some(_) => self.read(key).await,
+        }
     }
 
     /// The desired objects of a group and kind.
