@@ -21,6 +21,7 @@ use crate::prepull::Needs;
 use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
+use crate::streams::stream_keys;
 
 /// Brings a release to a cluster.
 ///
@@ -163,7 +164,12 @@ impl Session<'_> {
         self.stage = Stage::Plan;
         self.make_desired()?;
         let mut steps = self.decide_all()?;
-        let coming = catalogue_keys(self.release, self.has_streams());
+        let mut coming = catalogue_keys(self.release, self.has_streams());
+        let retired = self.retired_in_use(&coming).await?;
+        coming.extend(retired.iter().map(|entry| entry.key.clone()));
+        if self.has_streams() && !self.release.images.is_empty() {
+            coming.extend(stream_keys(&retired));
+        }
         steps.retain(|s| !coming.contains(&s.key));
         self.keep_definitions(&mut steps);
         let plan = self.plan_of(&steps);
