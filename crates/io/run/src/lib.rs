@@ -13,6 +13,7 @@
 //! in tokio's time, every order is fixed.
 
 mod apply;
+mod books;
 mod build_state;
 mod bundle;
 mod catalogue;
@@ -44,6 +45,7 @@ mod upgrade;
 mod verify;
 mod wait;
 
+pub use books::Books;
 pub use bundle::{Bundle, BundleError};
 pub use claim::LEASE_NAME;
 pub use environment::{Entropy, Environment};

@@ -30,6 +30,7 @@ mod platform;
 mod pod;
 mod rollout;
 mod serving;
+mod slim;
 mod snapshot;
 mod state;
 mod time;
@@ -52,6 +53,7 @@ pub use platform::{
 pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
 pub use serving::{ClusterServingRuntime, InferenceService, ServingRuntime};
+pub use slim::slim;
 pub use snapshot::MAX_LIST_DEPTH;
 pub use state::{Observed, ObservedError};
 pub use time::unix_seconds;

@@ -105,6 +105,11 @@ impl Catalogue {
         &self.entries
     }
 
+    /// Every written name, in its canonical text, that counts as an entry.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     /// What a selection stands for.
     pub(crate) fn select(&self, namespace: &str, selection: &str) -> Result<&Entry, Unresolved> {
         let here = || self.entries.iter().filter(|entry| entry.namespace == namespace);

@@ -30,6 +30,7 @@ mod crds;
 mod culler;
 mod difference;
 mod hardware_profile;
+mod interest;
 mod isolation;
 mod marker;
 mod notebook;
@@ -45,6 +46,7 @@ pub use context::{Context, Known, KnownImage, KnownImages};
 pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use culler::CULLER;
 pub use difference::difference;
+pub use interest::Interest;
 pub use isolation::{
     ALLOW_FROM, GATEWAY_LABEL, MAX_ALLOWED, SYSTEM_NAMESPACE, allowed_namespaces, network_policy,
 };

@@ -127,6 +127,7 @@ async fn play(
             models: &models,
             comparison: comparison.as_ref(),
             told: &told,
+            kept: &kept,
             false_claims: &false_claims(&played),
             fresh: fresh.as_ref().map(|fresh| &fresh.objects),
             fresh_failure: fresh.as_ref().and_then(|fresh| fresh.failure.as_deref()),
@@ -244,6 +245,7 @@ fn connected(stage: &Stage<'_>, release: &ScenarioRelease) -> Option<Controllers
         namespace: release.release.namespace.clone().unwrap_or_default(),
         clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
         recorder: stage.recorder.clone(),
+        entropy: Entropy::from_seed(stage.options.seed),
     })
 }
 
