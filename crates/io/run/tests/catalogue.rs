@@ -23,7 +23,9 @@ fn of(version: &str, follows: &[&str], tags: &[(&str, &str)]) -> Release {
     let tags: Vec<String> = tags
         .iter()
         .map(|(tag, more)| {
-            format!("    - {{name: \"{tag}\", image: \"{HOST}/lab:{tag}\", shows: [Python, numpy, pandas]{more}}}")
+            format!(
+                "    - {{name: \"{tag}\", image: \"{HOST}/lab:{tag}\", shows: [Python, numpy, pandas]{more}}}"
+            )
         })
         .collect();
     let follows = json!(follows);
@@ -96,7 +98,10 @@ async fn one_tag_of_a_stream_is_recommended_after_an_upgrade_as_after_an_install
         assert_eq!(recommended, [true, false, false]);
         let spec = entry(sandbox, "2023.2").unwrap()["spec"].clone();
         assert!(spec["image"].as_str().unwrap().ends_with(&images["2023.2"].to_string()));
-        assert_eq!(spec["packages"], json!([{"name": "Python", "version": "3.8"}, {"name": "numpy", "version": "1.26.0"}]));
+        assert_eq!(
+            spec["packages"],
+            json!([{"name": "Python", "version": "3.8"}, {"name": "numpy", "version": "1.26.0"}])
+        );
         let aliases = spec["aliases"].as_array().unwrap();
         assert!(aliases.contains(&json!(format!("{INTERNAL}/{NS}/lab:2023.2"))), "{aliases:?}");
     }
@@ -138,7 +143,10 @@ async fn a_retired_image_stays_as_outdated_while_somebody_uses_it() {
     let kept = entry(&sandbox, "2023.1").unwrap();
     assert_eq!((&kept["spec"]["outdated"], &kept["spec"]["recommended"]), (&json!(true), &Value::Null));
     assert!(kept["spec"]["image"].as_str().unwrap().ends_with(&images["2023.1"].to_string()));
-    assert_eq!(kept["spec"]["packages"], json!([{"name": "Python", "version": "3.8"}, {"name": "numpy", "version": "1.23.5"}]));
+    assert_eq!(
+        kept["spec"]["packages"],
+        json!([{"name": "Python", "version": "3.8"}, {"name": "numpy", "version": "1.23.5"}])
+    );
     assert!(entry(&sandbox, "1.2").is_none(), "nobody uses it");
     sandbox.take_writes();
     let again = done(&sandbox, &two).await;

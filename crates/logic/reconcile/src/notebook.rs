@@ -45,6 +45,7 @@ use std::collections::BTreeMap;
 
 use scantling_api::ObjectKey;
 use scantling_api::object::{self, Container, ContainerKind};
+use scantling_image::Sameness;
 use scantling_observed::{
     ContainerState, Notebook, Observed, Pod, PodContainer, Service, StatefulSet, View, annotations,
 };
@@ -410,7 +411,14 @@ impl<'a> One<'a> {
         };
         let wanted = desired::stateful_set(self.notebook, resolved.image(), settings, self.set);
         if !self.is_held(&wanted) {
-            return none("it runs what its selection stands for");
+            let is_old = running.zip(resolved.entry()).is_some_and(|(running, entry)| {
+                self.catalogue.compare(entry, &running.digest, self.context) != Sameness::Same
+            });
+            return none(if is_old {
+                "it is being restarted"
+            } else {
+                "it runs what its selection stands for"
+            });
         }
         let known = running.map(|running| running.digest.clone()).or_else(|| {
             let written = scantling_image::Reference::parse(self.live_image()?).ok()?;
