@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use scantling_cluster::{Clock, Cluster};
@@ -69,4 +73,63 @@ pub(crate) fn writes_since(cluster: &RealCluster, seen: usize) -> Vec<String> {
     let ours = requests.into_iter().skip(seen).filter(|it| it.is_write() && !it.agent.contains("kubectl"));
     let ours = ours.filter(|it| !it.uri.contains("/namespaces/scantling-system/leases"));
     ours.map(|it| format!("{} {} ({})", it.verb, it.uri, it.code)).collect()
+}
+
+/// The repository.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The command, built. Call it first in the network of this machine: cargo may have to fetch something.
+pub(crate) fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let program = std::env::current_exe().unwrap();
+        let profile = program.parent().and_then(Path::parent).unwrap();
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "scantling-cli", "--target-dir"])
+            .arg(profile.parent().unwrap())
+            .current_dir(repository())
+            .status();
+        assert!(built.unwrap().success(), "the command does not build");
+        profile.join("scantling")
+    })
+}
+
+/// The command, on the cluster, without colours.
+pub(crate) fn scantling(cluster: &RealCluster, arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command
+        .args(arguments)
+        .current_dir(repository())
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .env("SCANTLING_MIRRORS", cluster.endpoints())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// What the command prints and its exit code.
+pub(crate) fn said(mut command: Command) -> (String, i32) {
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8(text).unwrap(), output.status.code().unwrap_or(-1))
+}
+
+/// What the command prints when it ends well.
+pub(crate) fn done(cluster: &RealCluster, arguments: &[&str]) -> String {
+    let (text, code) = said(scantling(cluster, arguments));
+    assert_eq!(code, 0, "scantling {}:\n{text}", arguments.join(" "));
+    text
+}
+
+/// Waits for something to be there.
+pub(crate) fn soon<T>(what: &str, seconds: u64, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..seconds * 4 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    panic!("{what} did not come in {seconds} s");
 }
