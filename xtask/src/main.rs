@@ -6,6 +6,7 @@ mod api;
 mod crds;
 mod docs;
 mod fuzz;
+mod images;
 mod real;
 mod record;
 mod test;
@@ -37,6 +38,8 @@ enum Task {
     Docs(docs::Arguments),
     /// Look for bytes that make a target of `fuzz/` fail (needs a C++ compiler).
     Fuzz(fuzz::Arguments),
+    /// Make images from the recipes in `releases/images`, and push them (needs apt, dpkg and pip).
+    Images(images::Arguments),
     /// Run everything that must hold before a change lands.
     Test(test::Arguments),
     /// Check the rules about the tree: which crate may use which, where time, chance and files come from.
@@ -50,6 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Record(arguments) => record::run(&arguments, &root())?,
         Task::Docs(arguments) => docs::run(&arguments, &root())?,
         Task::Fuzz(arguments) => fuzz::run(&arguments, &root())?,
+        Task::Images(arguments) => images::run(&arguments, &root())?,
         Task::Test(arguments) => return Ok(test::run(&arguments, &root())),
         Task::Tidy => tidy::run(&root())?,
     }

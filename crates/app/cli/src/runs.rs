@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use clap::Args;
 use scantling_finding::Severity;
 use scantling_image::Digest;
+use scantling_plan::Plan;
 use scantling_report::json;
 use scantling_report::objects::Detail;
 use scantling_report::run::{End, Frame, Purpose};
@@ -14,7 +15,7 @@ use tokio::runtime::Runtime;
 use crate::commands::Format;
 use crate::outcome::{Failure, Outcome};
 use crate::terminal;
-use crate::watch::{Audience, Display, Stop};
+use crate::watch::{Audience, Display, interrupts};
 
 /// How a run is shown.
 #[derive(Debug, Args)]
@@ -90,17 +91,12 @@ impl Job<'_> {
                 terminal::complain("nothing was written\n");
                 return Ok(Outcome::Faults);
             }
-            let _ = (approved, &mut options);
+            options.approved = approved;
         }
-        let mut stop = Stop::listen()?;
+        options.stop = Some(interrupts()?);
         let mut display = Display::new(Audience::Whole);
-        let mut sink = |event| display.show(&event);
-        let ended = stop.during(run(&options, &mut sink)).await;
+        let result = run(&options, &mut |event| display.show(&event)).await;
         drop(display);
-        let Some(result) = ended else {
-            return Err(Failure::failed("stopped by an interrupt")
-                .with_hint(format!("`{}` continues the run", self.frame.command)));
-        };
         self.report(&result, Purpose::Change)
     }
 
@@ -114,7 +110,7 @@ impl Job<'_> {
         let mut display = Display::new(Audience::Soon);
         let result = run(&options, &mut |event| display.show(&event)).await;
         drop(display);
-        let plan = None;
+        let plan = result.as_ref().ok().and_then(|report| report.plan.as_ref()).map(Plan::digest);
         Ok((plan, self.report(&result, purpose)?))
     }
 

@@ -75,38 +75,25 @@ impl Drop for Display {
     }
 }
 
-/// Tells when somebody wants a run to stop.
-pub(crate) struct Stop(watch::Receiver<bool>);
-
-impl Stop {
-    /// Listens for interrupts: the first asks to stop, the second ends the program. Must be called inside a runtime.
-    pub(crate) fn listen() -> std::io::Result<Self> {
-        let (asked, stop) = watch::channel(false);
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        tokio::spawn(async move {
-            let mut next = async || {
-                tokio::select! {
-                    _ = interrupt.recv() => {}
-                    _ = terminate.recv() => {}
-                }
-            };
-            next().await;
-            terminal::complain(STOPPING);
-            // Nobody may be listening any more.
-            let _ = asked.send(true);
-            next().await;
-            std::process::exit(INTERRUPTED);
-        });
-        Ok(Self(stop))
-    }
-
-    /// Does something to its end, or leaves it when it is to stop: then there is nothing to give.
-    pub(crate) async fn during<T>(&mut self, work: impl Future<Output = T>) -> Option<T> {
-        tokio::select! {
-            biased;
-            done = work => Some(done),
-            _ = self.0.wait_for(|asked| *asked) => None,
-        }
-    }
+/// Listens for interrupts: the first asks the run to stop, which the receiver tells, the second ends the program. Must be
+/// called inside a runtime.
+pub(crate) fn interrupts() -> std::io::Result<watch::Receiver<bool>> {
+    let (asked, stop) = watch::channel(false);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        let mut next = async || {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        };
+        next().await;
+        terminal::complain(STOPPING);
+        // Nobody may be listening any more.
+        let _ = asked.send(true);
+        next().await;
+        std::process::exit(INTERRUPTED);
+    });
+    Ok(stop)
 }

@@ -1,5 +1,7 @@
 //! Promotion: an image, byte for byte, into another repository.
 
+use std::io::{self, Read};
+
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
 use scantling_contents::BuiltImage;
@@ -26,6 +28,17 @@ pub struct Copied {
     pub present: usize,
     /// Bytes that were sent.
     pub bytes: u64,
+}
+
+/// An image for one platform, whose configuration and layers are kept somewhere that can be read as a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredImage<'a> {
+    /// Media type of the manifest.
+    pub media_type: &'a str,
+    /// The manifest.
+    pub manifest: &'a [u8],
+    /// Configuration and layers, with their sizes in bytes.
+    pub blobs: &'a [(Digest, u64)],
 }
 
 impl RegistryClient {
@@ -70,6 +83,65 @@ impl RegistryClient {
             }
         }
         Ok(copied)
+    }
+}
+
+impl RegistryClient {
+    /// Writes an image from where it is stored, piece by piece: no layer is in memory as a whole. A blob that the repository
+    /// `mount_from` of the same registry has is taken from there. What is there already is not sent again; the tag, if one is
+    /// written, is set last.
+    pub async fn push_stored<R: Read>(
+        &self,
+        image: &StoredImage<'_>,
+        mut open: impl FnMut(&Digest) -> io::Result<R>,
+        mount_from: Option<&str>,
+        to: &Reference,
+    ) -> Result<Copied, RegistryError> {
+        let root = Digest::of(image.manifest);
+        let target = self.inner.target(to);
+        check_target(&target, to, &root)?;
+        let mut copied = Copied::new(&root);
+        let mount_from = mount_from.filter(|from| *from != target.repository);
+        for (digest, size) in image.blobs {
+            match self.inner.begin(&target, digest, mount_from).await? {
+                Begun::Present => copied.present += 1,
+                Begun::Upload(upload) => {
+                    let place = Place::new(&target.host, &target.repository, format!("blob {digest}"));
+                    let mut source = Source { place, digest, left: *size, data: open(digest) };
+                    self.inner.send_stream(upload, &mut source).await?;
+                    copied.sent(*size);
+                }
+            }
+        }
+        let manifest = Bytes::copy_from_slice(image.manifest);
+        for name in [Some(root.as_str()), to.effective_tag()].into_iter().flatten() {
+            self.inner.put_manifest(&target, name, image.media_type, &root, manifest.clone()).await?;
+        }
+        copied.manifests = 1;
+        Ok(copied)
+    }
+}
+
+/// A blob that is read piece by piece.
+struct Source<'a, R> {
+    place: Place,
+    digest: &'a Digest,
+    left: u64,
+    data: io::Result<R>,
+}
+
+impl<R: Read> Source<'_, R> {
+    /// The next piece, of `most` bytes unless it is the last.
+    fn piece(&mut self, most: usize) -> Result<Bytes, RegistryError> {
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(most);
+        let mut piece = vec![0; wanted];
+        let read = match &mut self.data {
+            Ok(data) => data.read_exact(&mut piece),
+            Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
+        };
+        read.map_err(|error| self.place.malformed(format!("{} cannot be read: {error}", self.digest)))?;
+        self.left -= wanted as u64;
+        Ok(piece.into())
     }
 }
 
@@ -162,6 +234,19 @@ impl Inner {
             upload.piece(bytes.split_to(self.options.chunk.max(1))).await?;
         }
         upload.finish(digest, bytes).await
+    }
+
+    /// Sends a blob that is read as it goes: in one request, or in pieces.
+    async fn send_stream<R: Read>(
+        &self,
+        mut upload: Upload<'_>,
+        source: &mut Source<'_, R>,
+    ) -> Result<(), RegistryError> {
+        let chunk = self.options.chunk.max(1);
+        while source.left > chunk as u64 {
+            upload.piece(source.piece(chunk)?).await?;
+        }
+        upload.finish(source.digest, source.piece(chunk)?).await
     }
 
     /// Sends a blob on as it comes, in pieces if it is large. It is checked on the way, and the target checks it again.

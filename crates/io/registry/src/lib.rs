@@ -42,7 +42,7 @@ mod upload;
 mod verdict;
 
 pub use client::RegistryClient;
-pub use copy::Copied;
+pub use copy::{Copied, StoredImage};
 pub use error::{Answer, Problem, RegistryError};
 pub use options::Options;
 pub use probe::{Probe, ProbeAttempt};

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use scantling_image::Digest;
 use scantling_release::{Lock, Release};
+use tokio::sync::watch;
 
 use crate::bundle::Bundle;
 
@@ -27,6 +29,12 @@ pub struct Options {
     pub bundle: Option<Bundle>,
     /// Only say what would be done: nothing is written.
     pub dry_run: bool,
+    /// The plan that somebody has seen and agreed to, by [`scantling_plan::Plan::digest`]. A run that would do anything
+    /// else is refused.
+    pub approved: Option<Digest>,
+    /// Becomes true when the run is to stop: it is left where it is, as if it had been killed, but the lease is given back
+    /// so that it can be continued at once.
+    pub stop: Option<watch::Receiver<bool>>,
 }
 
 /// How long the run waits until it stops and says what is missing.
@@ -83,6 +91,8 @@ impl Default for Options {
             holder: "scantling".to_owned(),
             bundle: None,
             dry_run: false,
+            approved: None,
+            stop: None,
         }
     }
 }

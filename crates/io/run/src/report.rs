@@ -13,6 +13,7 @@ use crate::event::{RunEvent, Stage};
 
 /// How one object ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ObjectOutcome {
     /// The object.
     pub key: ObjectKey,
@@ -36,6 +37,7 @@ pub struct ObjectOutcome {
 
 /// One reference that the gate asked for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct GateVerdict {
     /// The reference as the release writes it.
     pub reference: String,
@@ -51,6 +53,7 @@ pub struct GateVerdict {
 
 /// An image in the catalogue.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CatalogueEntry {
     /// Its name in the catalogue.
     pub name: String,
@@ -64,6 +67,7 @@ pub struct CatalogueEntry {
 
 /// One claim, held against the contents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CheckedClaim {
     /// The software.
     pub name: String,
@@ -77,6 +81,7 @@ pub struct CheckedClaim {
 
 /// A container that was held against the lock.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Verified {
     /// The pod, `ns/name`.
     pub pod: String,
@@ -92,6 +97,7 @@ pub struct Verified {
 
 /// The report of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct RunReport {
     /// Name of the release.
     pub release: String,
@@ -128,6 +134,7 @@ pub struct RunReport {
 
 /// What the run found missing among its own rights.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct MissingRight {
     /// What must be allowed, in words: `patch deployments.apps in namespace scantling`.
     pub what: String,
@@ -189,6 +196,9 @@ pub(crate) enum Stop {
     /// Another run has ended since this one read the cluster.
     #[error("another run has changed the cluster since this one read it; run again to see the new plan")]
     Stale,
+    /// Somebody wants the run to stop.
+    #[error("it was asked to")]
+    Asked,
     /// The lease was lost in the middle.
     #[error("the run's lease was lost: {0}; nothing more was written, for somebody else may write by now")]
     Lost(String),

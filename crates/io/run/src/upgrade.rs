@@ -7,6 +7,7 @@ use scantling_cluster::Write;
 use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::catalogue::catalogue_keys;
 use crate::claim::{Claim, LEASE_DURATION, LEASE_NAME, claim};
@@ -75,6 +76,16 @@ pub(crate) async fn bring(
     session.end(done)
 }
 
+/// Ends when the run is to stop; never, if nobody can ask.
+async fn asked_to_stop(stop: Option<watch::Receiver<bool>>) {
+    if let Some(mut stop) = stop
+        && stop.wait_for(|asked| *asked).await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
 impl Session<'_> {
     /// Does work that holds the run's lease from its first write on, and records how it ended.
     pub(crate) async fn holding_the_lease(
@@ -83,6 +94,7 @@ impl Session<'_> {
     ) -> Result<(), Stop> {
         let env = self.env;
         let holder = &self.options.holder;
+        let stop = self.options.stop.clone();
         let mut lease = env.cluster.lease(SYSTEM_NAMESPACE, LEASE_NAME, holder, LEASE_DURATION, env.clock);
         let (claim, keeper) = claim();
         self.claim = claim;
@@ -93,6 +105,7 @@ impl Session<'_> {
                 self.record_end(done).await
             } => done,
             why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
+            () = asked_to_stop(stop) => Err(Stop::Asked),
         };
         // It ends by itself if it cannot be given back.
         let _ = lease.release().await;
@@ -158,6 +171,8 @@ impl Session<'_> {
         self.keep_definitions(&mut steps);
         let plan = self.plan_of(&steps);
         let counts = plan.counts();
+        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
+        let moved = approved.is_some_and(|approved| *approved != plan.digest());
         self.report.plan = Some(plan);
         self.tell(What::Planned {
             create: counts.created,
@@ -167,11 +182,19 @@ impl Session<'_> {
             unchanged: counts.unchanged,
             prune: counts.pruned,
         });
+        if moved {
+            return Err(self.refuse(
+                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
+            ));
+        }
         let conflicts: Vec<Step> = steps.iter().filter(|s| s.outcome == Outcome::Conflict).cloned().collect();
         if let Some(first) = conflicts.first() {
             let why = format!(
-                "{} objects have fields that others changed; {}: {}",
-                conflicts.len(),
+                "{} fields that others changed; {}: {}",
+                match conflicts.len() {
+                    1 => "1 object has".to_owned(),
+                    number => format!("{number} objects have"),
+                },
                 first.key,
                 first.cause
             );

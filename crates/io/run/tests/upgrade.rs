@@ -11,7 +11,7 @@ use scantling_api::ObjectKey;
 use scantling_plan::Outcome;
 use scantling_registry_server::RegistryServer;
 use scantling_release::Release;
-use scantling_run::{Options, RunError, RunReport, SYSTEM_NAMESPACE, State};
+use scantling_run::{Options, RunError, RunEvent, RunReport, SYSTEM_NAMESPACE, State, What, status, upgrade};
 use scantling_sandbox::Flavour;
 use serde_json::{Value, json};
 
@@ -249,6 +249,57 @@ async fn a_changed_field_without_a_rule_stops_the_run_before_it_writes() {
     assert_eq!(report.findings[0].code.as_str(), "SCN0801");
     assert_eq!(report.findings[0].place.field.as_deref(), Some(".data.default-config"));
     assert!(sandbox.take_writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_plan_than_the_approved_one_is_refused() {
+    let sandbox = sandbox();
+    done(&sandbox, &one()).await;
+    let planned = || async {
+        let options = Options { dry_run: true, ..Options::default() };
+        sandbox.upgrade(&two(), &options, 1).await.unwrap().0.unwrap().plan.unwrap().digest()
+    };
+    let approved = planned().await;
+    assert_eq!(approved, planned().await, "the same plan twice");
+    // What was to be updated would be created now.
+    sandbox.act(
+        Method::DELETE,
+        "/api/v1/namespaces/platform/configmaps/runtimes",
+        "application/json",
+        &Value::Null,
+    );
+    sandbox.take_writes();
+    let options = Options { approved: Some(approved), ..Options::default() };
+    let (ended, _) = sandbox.upgrade(&two(), &options, 1).await.unwrap();
+    let Err(RunError::Refused { why, .. }) = ended else { panic!("{ended:?}") };
+    assert!(why.contains("moved since the plan was shown"), "{why}");
+    assert!(sandbox.take_writes().is_empty());
+    let options = Options { approved: Some(planned().await), ..Options::default() };
+    assert!(sandbox.upgrade(&two(), &options, 1).await.unwrap().0.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_asked_to_stop_gives_its_lease_back_and_is_continued_at_once() {
+    let sandbox = sandbox();
+    let (ask, stop) = tokio::sync::watch::channel(false);
+    let environment = sandbox.environment(1);
+    let options = Options { stop: Some(stop), holder: "cli/first".to_owned(), ..Options::default() };
+    // Asked while the workload rolls out.
+    let mut sink = |event: RunEvent| {
+        if matches!(event.what, What::Waiting { .. }) {
+            ask.send(true).unwrap();
+        }
+    };
+    let ended = upgrade(&environment, &one(), &options, &mut sink).await;
+    let Err(RunError::Stopped { why, .. }) = ended else { panic!("{ended:?}") };
+    assert_eq!(why, "it was asked to");
+    let found = status(&environment).await.unwrap();
+    assert!(found.open.is_some() && found.holder.is_none() && found.last.is_none(), "{found:?}");
+    let options = Options { holder: "cli/second".to_owned(), ..Options::default() };
+    let started = tokio::time::Instant::now();
+    let report = upgrade(&environment, &one(), &options, &mut |_| {}).await.unwrap();
+    assert!(report.continued);
+    assert!(started.elapsed() < std::time::Duration::from_secs(15), "nobody's lease is waited for");
 }
 
 /// Installs the two secrets by hand.

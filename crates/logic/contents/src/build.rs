@@ -7,22 +7,17 @@ use std::io;
 use oci_spec::OciSpecError;
 use oci_spec::image::{
     Config, Descriptor, History, HistoryBuilder, ImageConfiguration, ImageConfigurationBuilder, ImageIndex,
-    ImageIndexBuilder, ImageManifest, ImageManifestBuilder, MediaType, PlatformBuilder, RootFs,
-    SCHEMA_VERSION,
+    ImageIndexBuilder, ImageManifest, MediaType, PlatformBuilder, RootFs, SCHEMA_VERSION,
 };
 use scantling_image::{Digest, ImageIdentity, Platform};
-use serde::Serialize;
-use serde_json::Value;
 
 use crate::description::{DescriptionError, ImageDescription, LayerDescription};
+use crate::documents::{CREATED, canonical, descriptor, manifest};
 use crate::dpkg;
 use crate::layer_reader::{ContentsReader, LayerError};
-use crate::layer_writer::{LayerFiles, gzip};
+use crate::layer_writer::LayerFiles;
 use crate::limits::Limits;
 use crate::package::{Contents, Ecosystem, normalised};
-
-/// When every image was made: the same bytes must have the same digest tomorrow.
-const CREATED: &str = "1970-01-01T00:00:00Z";
 
 /// Why an image was not built.
 #[derive(Debug, thiserror::Error)]
@@ -305,20 +300,19 @@ impl Maker {
         maker.diff_ids.clone_from(maker.configuration.rootfs().diff_ids());
         for (digest, media_type) in &from.layers {
             let bytes = base.bytes(digest)?.to_vec();
-            maker.layers.push((descriptor(&MediaType::from(media_type.as_str()), digest, &bytes)?, bytes));
+            let media_type = MediaType::from(media_type.as_str());
+            maker.layers.push((descriptor(&media_type, digest, bytes.len() as u64)?, bytes));
         }
         Ok(maker)
     }
 
     fn add(&mut self, layer: &LayerDescription) -> Result<(), BuildError> {
         let files = files(layer, &self.reader.clone().finish())?;
-        let archive = files.tar()?;
-        let bytes = gzip(&archive)?;
+        let (written, bytes) = files.write()?;
         self.reader.layer(MediaType::ImageLayerGzip.as_ref(), bytes.as_slice())?;
-        let digest = Digest::of(&bytes);
-        self.diff_ids.push(Digest::of(&archive).to_string());
+        self.diff_ids.push(written.diff_id.to_string());
         self.history.push(HistoryBuilder::default().created(CREATED).created_by(layer.summary()).build()?);
-        self.layers.push((descriptor(&MediaType::ImageLayerGzip, &digest, &bytes)?, bytes));
+        self.layers.push((descriptor(&MediaType::ImageLayerGzip, &written.digest, written.size)?, bytes));
         Ok(())
     }
 
@@ -333,16 +327,10 @@ impl Maker {
         self.configuration.set_history(Some(self.history));
         self.configuration.rootfs_mut().set_diff_ids(self.diff_ids);
         let config_bytes = canonical(&self.configuration)?;
-        let config_digest = Digest::of(&config_bytes);
-        let manifest = ImageManifestBuilder::default()
-            .schema_version(SCHEMA_VERSION)
-            .media_type(MediaType::ImageManifest)
-            .config(descriptor(&MediaType::ImageConfig, &config_digest, &config_bytes)?)
-            .layers(self.layers.iter().map(|(descriptor, _)| descriptor.clone()).collect::<Vec<_>>())
-            .build()?;
-        let manifest_bytes = canonical(&manifest)?;
+        let layers = self.layers.iter().map(|(descriptor, _)| descriptor.clone()).collect();
+        let manifest_bytes = canonical(&manifest(&config_bytes, layers)?)?;
         let manifest_digest = Digest::of(&manifest_bytes);
-        let mut entry = descriptor(&MediaType::ImageManifest, &manifest_digest, &manifest_bytes)?;
+        let mut entry = descriptor(&MediaType::ImageManifest, &manifest_digest, manifest_bytes.len() as u64)?;
         let mut stated = PlatformBuilder::default()
             .os(self.platform.os())
             .architecture(self.platform.architecture())
@@ -479,30 +467,8 @@ fn dpkg_status(packages: &BTreeMap<String, String>, below: &Contents) -> Result<
     Ok(status)
 }
 
-fn descriptor(media_type: &MediaType, digest: &Digest, bytes: &[u8]) -> Result<Descriptor, BuildError> {
-    let digest: oci_spec::image::Digest = digest.to_string().parse()?;
-    Ok(Descriptor::new(media_type.clone(), bytes.len() as u64, digest))
-}
-
 fn store(blobs: &mut BTreeMap<Digest, (String, Vec<u8>)>, media_type: &MediaType, bytes: Vec<u8>) -> Digest {
     let digest = Digest::of(&bytes);
     blobs.insert(digest.clone(), (media_type.to_string(), bytes));
     digest
-}
-
-/// JSON with sorted keys: the library's types hold labels in hash maps.
-fn canonical(document: &impl Serialize) -> Result<Vec<u8>, BuildError> {
-    Ok(serde_json::to_vec(&sorted(serde_json::to_value(document)?))?)
-}
-
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let entries: BTreeMap<String, Value> =
-                map.into_iter().map(|(key, value)| (key, sorted(value))).collect();
-            Value::Object(entries.into_iter().collect())
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
-        value => value,
-    }
 }

@@ -1,13 +1,9 @@
-//! Layers, written the same way every time.
+//! Small layers, in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::io;
 
-use flate2::{Compression, GzBuilder};
-use tar::{EntryType, Header};
-
-/// Names the algorithm's effort. It is written down because the compressed bytes, and so every digest, depend on it.
-const COMPRESSION: u32 = 6;
+use crate::layer_stream::{LayerEntry, LayerEntryKind, LayerStream, WrittenLayer};
 
 /// The files of one layer: path from the root without a leading slash → content. Folders follow from the paths.
 #[derive(Debug, Clone, Default)]
@@ -25,8 +21,8 @@ impl LayerFiles {
         self.files.insert(name, Vec::new());
     }
 
-    /// The archive: sorted, every time at 1970-01-01T00:00:00Z, every owner 0.
-    pub(crate) fn tar(&self) -> io::Result<Vec<u8>> {
+    /// The layer and its bytes; every owner is 0.
+    pub(crate) fn write(&self) -> io::Result<(WrittenLayer, Vec<u8>)> {
         let mut entries: BTreeMap<&str, Option<&[u8]>> = BTreeMap::new();
         for (path, content) in &self.files {
             entries.insert(path, Some(content));
@@ -35,36 +31,19 @@ impl LayerFiles {
         for folder in folders {
             entries.entry(folder).or_insert(None);
         }
-        let mut builder = tar::Builder::new(Vec::new());
+        let mut layer = LayerStream::new(Vec::new());
         for (path, content) in entries {
-            let mut header = Header::new_gnu();
-            header.set_mtime(0);
-            header.set_uid(0);
-            header.set_gid(0);
-            if let Some(content) = content {
-                header.set_entry_type(EntryType::Regular);
-                header.set_mode(0o644);
-                header.set_size(content.len() as u64);
-                builder.append_data(&mut header, path, content)?;
-            } else {
-                header.set_entry_type(EntryType::Directory);
-                header.set_mode(0o755);
-                header.set_size(0);
-                builder.append_data(&mut header, format!("{path}/"), io::empty())?;
-            }
+            let (mode, kind) = match content {
+                Some(content) => (0o644, LayerEntryKind::File(content.len() as u64)),
+                None => (0o755, LayerEntryKind::Folder),
+            };
+            layer.add(&LayerEntry { path, mode, user: 0, group: 0, kind }, content.unwrap_or_default())?;
         }
-        builder.into_inner()
+        layer.finish()
     }
 }
 
 /// The folders that a path goes through.
 pub(crate) fn folders(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').filter_map(|(at, _)| path.get(..at))
-}
-
-/// Compresses an archive without a time or a name in the head.
-pub(crate) fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::new(COMPRESSION));
-    encoder.write_all(bytes)?;
-    encoder.finish()
 }

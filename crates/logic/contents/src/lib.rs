@@ -3,7 +3,8 @@
 //! # Flow
 //! Reading: a [`ContentsReader`] takes the layers of one platform's manifest in order, as streams, and the configuration; it keeps only
 //! package metadata and gives [`Contents`]. [`check_claim`] holds a [`Claim`] ("TensorFlow 2.7") against them. Writing: [`build`] makes
-//! the blobs of a small image from an [`ImageDescription`], on a base if there is one.
+//! the blobs of a small image from an [`ImageDescription`], on a base if there is one; a [`LayerStream`] writes a layer of any size, and
+//! [`ImageDocuments`] the manifest and configuration of layers that are kept elsewhere.
 //!
 //! # Guarantees
 //! - A version comes from the bytes of the image: package metadata, files and configuration; never from a tag or an annotation.
@@ -27,8 +28,10 @@ mod build;
 mod claim;
 mod conda;
 mod description;
+mod documents;
 mod dpkg;
 mod layer_reader;
+mod layer_stream;
 mod layer_writer;
 mod limits;
 mod os_release;
@@ -41,7 +44,9 @@ mod tar_stream;
 pub use build::{BuildError, BuiltImage, BuiltPlatform, build};
 pub use claim::{Claim, ClaimVerdict, check_claim, shown_version};
 pub use description::{DescriptionError, ImageDescription, LayerDescription, MAX_DESCRIBED_BYTES};
+pub use documents::{ImageDocuments, ImageSettings};
 pub use layer_reader::{ContentsReader, LayerError};
+pub use layer_stream::{LayerEntry, LayerEntryKind, LayerStream, WrittenLayer};
 pub use limits::Limits;
 pub use os_release::OsRelease;
 pub use package::{Contents, Ecosystem, Note, Package, normalised};

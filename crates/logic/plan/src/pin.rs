@@ -11,6 +11,7 @@ pub type Pins = BTreeMap<String, Reference>;
 
 /// A field that is written otherwise than the release declares it, and why.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Adjusted {
     /// The field's path by position, `.spec.tags[0].from.name`.
     pub field: String,

@@ -73,6 +73,7 @@ pub struct Desired {
 
 /// An image that the release uses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PlannedImage {
     /// The reference as the release writes it.
     pub written: String,
@@ -86,6 +87,7 @@ pub struct PlannedImage {
 
 /// What a node is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct PlannedNode {
     /// The node.
     pub node: String,
@@ -99,6 +101,7 @@ pub struct PlannedNode {
 
 /// The plan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// Name of the release.
     pub release: String,
@@ -137,6 +140,16 @@ pub struct Counts {
 }
 
 impl Plan {
+    /// What tells this plan from another one that a person would judge differently: what happens to which object and field,
+    /// and with which images. What merely was read is not part of it.
+    pub fn digest(&self) -> Digest {
+        let steps: Vec<_> =
+            self.steps.iter().map(|s| (&s.key, s.outcome, &s.changes, &s.taken, &s.conflicts)).collect();
+        let images: Vec<_> = self.images.iter().map(|i| (&i.written, &i.pinned)).collect();
+        // Keys are structs and enums of strings: they can always be written.
+        Digest::of(&serde_json::to_vec(&(&self.release, &self.version, steps, images)).unwrap_or_default())
+    }
+
     /// How many steps end in each outcome.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();

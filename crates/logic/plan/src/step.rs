@@ -69,6 +69,7 @@ pub enum Change {
 
 /// A field that is written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct FieldChange {
     /// The field's path, `.data.key`.
     pub field: String,
@@ -78,6 +79,7 @@ pub struct FieldChange {
 
 /// A field that somebody else has a say in.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ForeignField {
     /// The field's path.
     pub field: String,
@@ -90,6 +92,7 @@ pub struct ForeignField {
 
 /// The step for one object.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Step {
     /// The object.
     pub key: ObjectKey,

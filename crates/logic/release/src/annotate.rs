@@ -23,8 +23,12 @@ impl Release {
             if let What::Placeholder { filled_by, .. } = &mut candidate.what
                 && filled_by.is_empty()
             {
+                let registry = self
+                    .registry
+                    .as_ref()
+                    .is_some_and(|it| used.reference.written().starts_with(it.as_str()));
                 filled_by.push(Filling {
-                    by: "the release's substitution".to_owned(),
+                    by: if registry { "the registry given" } else { "the release's substitution" }.to_owned(),
                     value: used.reference.written().to_owned(),
                     place: self.place.clone(),
                 });

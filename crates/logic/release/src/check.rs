@@ -292,6 +292,11 @@ fn tags(release: &Release, lock: Option<&Lock>) -> Vec<Finding> {
             None => format!("{reference} has no tag and no digest, which means :latest"),
         };
         let mut finding = Finding::new(codes::identity::MUTABLE_TAG, message, first.place.clone());
+        if release.registry.as_ref().is_some_and(|registry| below(reference.name().as_str(), registry)) {
+            finding = finding.with_remedy(
+                "run `scantling lock` for this registry: then the lock says what every tag leads to",
+            );
+        }
         for used in others {
             finding = finding.with_related(used.place.clone(), "also here");
         }
@@ -307,10 +312,7 @@ fn environments(release: &Release) -> Vec<Finding> {
         for (reference, uses) in by_reference(release) {
             let name = reference.name();
             let own = [&environment.registry, &release.registry].into_iter().flatten();
-            let allowed = environment.registries.iter().chain(own).any(|registry| {
-                let registry = registry.trim_end_matches('/');
-                name.strip_prefix(registry).is_some_and(|rest| rest.starts_with('/') || rest.is_empty())
-            });
+            let allowed = environment.registries.iter().chain(own).any(|registry| below(&name, registry));
             let Some(first) = uses.first().filter(|_| !allowed) else { continue };
             let message =
                 format!("{reference} is outside the registries of environment {}", environment.name);
@@ -321,6 +323,12 @@ fn environments(release: &Release) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Whether a name is in a registry, or below the beginning of repositories in one.
+fn below(name: &str, registry: &str) -> bool {
+    let rest = name.strip_prefix(registry.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.starts_with('/') || rest.is_empty())
 }
 
 /// Two claims of one tag about the same package that cannot both be true.

@@ -9,9 +9,9 @@ use serde::Serialize;
 pub enum Wave {
     /// Custom resource definitions: nothing of their kinds can be written before them.
     Definitions,
-    /// Namespaces and projects, with their quotas.
+    /// Namespaces and projects.
     Namespaces,
-    /// Service accounts, roles and bindings.
+    /// Service accounts, roles and bindings; quotas and limits, which need their namespace as well.
     Access,
     /// Everything that workloads read when they start: configuration, secrets, storage, services, image streams.
     Configuration,
@@ -39,10 +39,8 @@ impl Wave {
     pub fn of(gvk: &GroupVersionKind, built_in: bool) -> Self {
         match (gvk.group.as_str(), gvk.kind.as_str()) {
             ("apiextensions.k8s.io", "CustomResourceDefinition") => Self::Definitions,
-            ("", "Namespace" | "ResourceQuota" | "LimitRange") | ("project.openshift.io", _) => {
-                Self::Namespaces
-            }
-            ("", "ServiceAccount")
+            ("", "Namespace") | ("project.openshift.io", _) => Self::Namespaces,
+            ("", "ServiceAccount" | "ResourceQuota" | "LimitRange")
             | ("rbac.authorization.k8s.io" | "authorization.openshift.io" | "security.openshift.io", _) => {
                 Self::Access
             }
@@ -100,5 +98,8 @@ mod tests {
         assert_eq!(waves, Wave::ALL);
         let stream = GroupVersionKind::from_api_version("image.openshift.io/v1", "ImageStream");
         assert_eq!(Wave::of(&stream, true), Wave::Configuration);
+        // Objects of one wave are applied side by side, and a quota needs its namespace.
+        let quota = GroupVersionKind::from_api_version("v1", "ResourceQuota");
+        assert_eq!(Wave::of(&quota, true), Wave::Access);
     }
 }

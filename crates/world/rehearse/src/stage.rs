@@ -309,7 +309,12 @@ impl<'a> Stage<'a> {
         let (root, trouble) = match self.script(release, actor.clone(), steps, variables).await {
             Ok(created) => {
                 self.people.extend(created.iter().map(|key| (key.clone(), deploy.person.clone())));
-                (created.into_iter().find(|key| matches!(key.kind.as_str(), "Deployment" | "Pod")), None)
+                (
+                    created
+                        .into_iter()
+                        .find(|key| matches!(key.kind.as_str(), "InferenceService" | "Deployment" | "Pod")),
+                    None,
+                )
             }
             Err(error) => (None, Some(error)),
         };

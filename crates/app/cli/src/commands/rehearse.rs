@@ -89,8 +89,15 @@ pub(crate) fn read(path: &Utf8Path) -> Result<Scenario, Failure> {
         }
         _ => path,
     };
-    let reading = read_tree(path, &Limits::default())?;
+    let mut reading = read_tree(path, &Limits::default())?;
     crate::input::whole(&reading)?;
+    for folder in Scenario::outside(&reading.tree).map_err(|error| failure(Box::new(error).into(), path))? {
+        let outside = read_tree(&path.join(&folder), &Limits::default())?;
+        crate::input::whole(&outside)?;
+        reading
+            .tree
+            .extend(outside.tree.into_iter().map(|(file, bytes)| (format!("{folder}/{file}"), bytes)));
+    }
     Scenario::read(&reading.tree).map_err(|error| failure(Box::new(error).into(), path))
 }
 

@@ -4,6 +4,7 @@
 //! list of API calls. It says nothing about what comes out of it: that is read from the sandbox.
 
 mod error;
+mod file;
 mod images;
 mod steps;
 
@@ -18,6 +19,7 @@ pub use images::{BuildDescription, ImageSource, Images, Source};
 pub use steps::{Awaited, Condition, Read, Selection, Step, StepError, Wait, Which, Write};
 
 use crate::promises::Promise;
+use file::{ScenarioFile, VariantFile};
 
 /// The files of a folder: path relative to it, with `/`, to bytes.
 pub type Tree = BTreeMap<String, Vec<u8>>;
@@ -247,125 +249,25 @@ pub enum Before {
     Deploy,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ScenarioFile {
-    /// Always `scantling.dev/v1alpha1`.
-    api_version: String,
-    /// Always `Rehearsal`.
-    kind: String,
-    /// What the incident is called.
-    title: String,
-    /// What happened, in a sentence or two.
-    #[serde(default)]
-    about: String,
-    /// The cluster that it happens on.
-    cluster: ClusterDescription,
-    /// The file that says what registries hold and builds make, relative to this one.
-    images: String,
-    /// Where Scantling's spawner keeps people's notebooks; the release's own namespace if not given.
-    #[serde(default)]
-    notebooks_namespace: Option<String>,
-    /// Folders of releases, relative to this file, by the names that the story uses.
-    releases: BTreeMap<String, String>,
-    /// What is known to be wrong with which versions; shown beside what runs.
-    #[serde(default)]
-    advisories: Vec<Advisory>,
-    /// Who does what, in this order; each entry is one of these.
-    story: Vec<EventFile>,
-    /// The vendor's way of doing things, as lists of API calls.
-    shipped: ShippedFile,
-    /// Ways round the incident, by name.
-    #[serde(default)]
-    variants: BTreeMap<String, VariantFile>,
-    /// What decides the exit code.
-    must_hold: Vec<Promise>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ShippedFile {
-    /// Installs a release on an empty cluster.
-    #[serde(default)]
-    install: Vec<steps::StepFile>,
-    /// Upgrades to a release; also what `--fresh` runs on an empty cluster.
-    #[serde(default)]
-    upgrade: Vec<steps::StepFile>,
-    /// Opens a notebook (`${person}`, `${image}`, `${node}`).
-    #[serde(default)]
-    open: Vec<steps::StepFile>,
-    /// Closes one (`${person}`).
-    #[serde(default)]
-    close: Vec<steps::StepFile>,
-    /// Deploys a model (`${person}`, `${project}`, `${model}`).
-    #[serde(default)]
-    deploy: Vec<steps::StepFile>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct VariantFile {
-    /// What is done, in the report's words.
-    about: String,
-    /// When it is done.
-    before: Before,
-    /// What is done, as API calls.
-    steps: Vec<steps::StepFile>,
-    /// What decides the exit code when this variant is taken.
-    must_hold: Vec<Promise>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct EventFile {
-    /// A release, by its name under `releases`, is installed on the empty cluster.
-    install: Option<String>,
-    /// Beside `install`: always by the vendor's own way, whoever does the upgrade.
-    by: Option<Installer>,
-    /// The cluster is upgraded to a release, by its name under `releases`. There is exactly one upgrade.
-    upgrade: Option<String>,
-    /// The release that is taken instead when Scantling refuses the first; beside `upgrade`.
-    if_refused: Option<String>,
-    /// A person opens a notebook.
-    open: Option<Open>,
-    /// A person closes a notebook.
-    close: Option<PersonFile>,
-    /// A person makes a project (a namespace) of their own.
-    project: Option<ProjectFile>,
-    /// A person deploys a model.
-    deploy: Option<Deploy>,
-    /// A person changes something by hand.
-    edit: Option<EditFile>,
-    /// Nothing happens for so long, such as `8h` or `30m`; 90 days at most.
-    wait: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PersonFile {
-    /// Whose.
-    person: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ProjectFile {
-    /// Whose.
-    person: String,
-    /// The namespace.
-    name: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct EditFile {
-    /// Who.
-    person: String,
-    /// What, as API calls.
-    steps: Vec<steps::StepFile>,
-}
-
 impl Scenario {
+    /// Folders of releases that lie outside of the example's own folder, as it writes them. Their files are read by whoever
+    /// reads those of the example, and put among them under these paths.
+    ///
+    /// # Errors
+    /// When the example's file cannot be read.
+    pub fn outside(files: &Tree) -> Result<Vec<String>, ScenarioError> {
+        let file: ScenarioFile = decode_file(files, SCENARIO_FILE)?.ok_or(ScenarioError::NotAnExample)?;
+        let mut outside: Vec<String> = file
+            .releases
+            .into_values()
+            .map(|folder| folder.trim_end_matches('/').to_owned())
+            .filter(|folder| folder.starts_with("../"))
+            .collect();
+        outside.sort();
+        outside.dedup();
+        Ok(outside)
+    }
+
     /// Reads an example from the files of its folder.
     pub fn read(files: &Tree) -> Result<Self, ScenarioError> {
         let file: ScenarioFile = decode_file(files, SCENARIO_FILE)?.ok_or(ScenarioError::NotAnExample)?;
@@ -385,7 +287,7 @@ impl Scenario {
         })?;
         let mut releases = BTreeMap::new();
         for (name, folder) in &file.releases {
-            releases.insert(name.clone(), read_release(files, folder)?);
+            releases.insert(name.clone(), read_release(files, folder, &file.settings)?);
         }
         let scenario = Self {
             title: file.title,
@@ -497,54 +399,6 @@ impl Scenario {
     }
 }
 
-impl EventFile {
-    fn check(self) -> Result<Event, String> {
-        let mut found = Vec::new();
-        if let Some(release) = self.install {
-            found.push(Event::Install { release, by: self.by.unwrap_or(Installer::Vendor) });
-        } else if self.by.is_some() {
-            return Err("by belongs to install".to_owned());
-        }
-        if let Some(release) = self.upgrade {
-            found.push(Event::Upgrade { release, if_refused: self.if_refused });
-        } else if self.if_refused.is_some() {
-            return Err("ifRefused belongs to upgrade".to_owned());
-        }
-        if let Some(open) = self.open {
-            found.push(Event::Open(open));
-        }
-        if let Some(close) = self.close {
-            found.push(Event::Close { person: close.person });
-        }
-        if let Some(project) = self.project {
-            found.push(Event::Project { person: project.person, name: project.name });
-        }
-        if let Some(deploy) = self.deploy {
-            found.push(Event::Deploy(deploy));
-        }
-        if let Some(edit) = self.edit {
-            let steps = edit
-                .steps
-                .into_iter()
-                .enumerate()
-                .map(|(index, step)| step.check().map_err(|error| format!("edit.steps[{index}]: {error}")))
-                .collect::<Result<_, _>>()?;
-            found.push(Event::Edit { person: edit.person, steps });
-        }
-        if let Some(wait) = self.wait {
-            found.push(Event::Wait(duration(&wait)?));
-        }
-        match <[Event; 1]>::try_from(found) {
-            Ok([event]) => Ok(event),
-            Err(found) if found.is_empty() => {
-                Err("it is empty; write one of install, upgrade, open, close, project, deploy, edit, wait"
-                    .to_owned())
-            }
-            Err(_) => Err("it does two things; write one thing an entry".to_owned()),
-        }
-    }
-}
-
 pub(crate) fn duration(text: &str) -> Result<jiff::SignedDuration, String> {
     let duration: jiff::SignedDuration =
         text.parse().map_err(|_| format!("{text:?} is not a duration; write it like 8h or 30m"))?;
@@ -567,7 +421,7 @@ fn checked(place: &str, steps: Vec<steps::StepFile>) -> Result<Vec<Step>, Scenar
         .collect()
 }
 
-fn read_release(files: &Tree, folder: &str) -> Result<ScenarioRelease, ScenarioError> {
+fn read_release(files: &Tree, folder: &str, settings: &Settings) -> Result<ScenarioRelease, ScenarioError> {
     let prefix = format!("{}/", folder.trim_end_matches('/'));
     let tree: Tree = files
         .iter()
@@ -576,7 +430,7 @@ fn read_release(files: &Tree, folder: &str) -> Result<ScenarioRelease, ScenarioE
     if tree.is_empty() {
         return Err(ScenarioError::MissingFile { from: SCENARIO_FILE.to_owned(), path: prefix });
     }
-    let release = Release::read_at(folder.trim_end_matches('/'), &tree, &Settings::default())
+    let release = Release::read_at(folder.trim_end_matches('/'), &tree, settings)
         .map_err(|source| ScenarioError::Release { folder: folder.to_owned(), source })?;
     Ok(ScenarioRelease { folder: folder.trim_end_matches('/').to_owned(), tree, release })
 }

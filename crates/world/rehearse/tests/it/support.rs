@@ -15,7 +15,12 @@ pub(crate) const UNPUBLISHED: &str = "unpublished-runtime-image";
 /// The files of an example.
 pub(crate) fn example(name: &str) -> Tree {
     let folder = Utf8Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples").join(name);
-    read_tree(&folder, &Limits::default()).unwrap().tree
+    let mut tree = read_tree(&folder, &Limits::default()).unwrap().tree;
+    for outside in Scenario::outside(&tree).unwrap() {
+        let files = read_tree(&folder.join(&outside), &Limits::default()).unwrap().tree;
+        tree.extend(files.into_iter().map(|(file, bytes)| (format!("{outside}/{file}"), bytes)));
+    }
+    tree
 }
 
 /// Replaces a text in one file; it has to be there.
