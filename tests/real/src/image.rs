@@ -47,7 +47,7 @@ pub fn image(files: &BTreeMap<String, String>, command: &[&str]) -> anyhow::Resu
     let (layer, layer_about) = add(LAYER, layer);
     let config = json!({
         "architecture": "amd64", "os": "linux",
-        "config": {"Entrypoint": command, "Env": ["PATH=/bin"]},
+        "config": {"Entrypoint": command, "Env": ["PATH=/bin"], "User": "1001"},
         "rootfs": {"type": "layers", "diff_ids": [layer.to_string()]},
     });
     let (config, config_about) = add(CONFIG, serde_json::to_vec(&config)?);

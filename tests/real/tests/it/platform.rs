@@ -77,12 +77,11 @@ fn both_releases_with_small_images() {
     let upgrade = |release| [&["upgrade", release, "--yes"][..], &registry].concat();
 
     println!("{}", done(&cluster, &upgrade(one)));
-    let images = offered(&cluster);
-    assert!(images.values().any(|it| it.contains("1.7.2")), "{images:#?}");
+    //A
     // Once more: nothing to do.
     let seen = cluster.requests().unwrap().len();
-    done(&cluster, &upgrade(one));
-    assert_eq!(writes_since(&cluster, seen), [""; 0]);
+    let text = done(&cluster, &[&upgrade(one)[..], &["--verbose"]].concat());
+    assert_eq!(writes_since(&cluster, seen), [""; 0], "{text}");
     done(&cluster, &[&["plan", two][..], &registry].concat());
     assert_eq!(writes_since(&cluster, seen), [""; 0]);
 
@@ -107,8 +106,7 @@ fn both_releases_with_small_images() {
     }
     let text = continued(&cluster, &upgrade(two));
     println!("{text}");
-    let images = offered(&cluster);
-    assert!(images.values().any(|it| it.contains("1.8.0")), "{images:#?}");
+    //B
     let seen = cluster.requests().unwrap().len();
     done(&cluster, &upgrade(two));
     assert_eq!(writes_since(&cluster, seen), [""; 0]);
