@@ -114,7 +114,7 @@ pub(crate) fn bring(arguments: &BringArguments, ask: Option<&AskArguments>) -> R
                 action: Action::Upgrade,
                 purpose: Purpose::Plan,
                 place: &connected.place.to_string(),
-                command: &format!("scantling upgrade {}", arguments.release.release),
+                command: &runs::again("upgrade"),
                 texts: &texts,
                 detail: arguments.shown.detail(),
                 screen: terminal::screen(),

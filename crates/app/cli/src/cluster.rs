@@ -105,15 +105,20 @@ impl Connected {
 
 /// How a run from the command line goes: under a name that nobody else has.
 pub(crate) fn options() -> Result<Options, Failure> {
+    Ok(Options { holder: format!("cli/{}", own_name()?), ..Options::default() })
+}
+
+/// A name that no other process has, of this host or another.
+pub(crate) fn own_name() -> Result<String, Failure> {
     let host = rustix::system::uname();
     let host = host.nodename().to_string_lossy();
     let random = u32::from_be_bytes(random()?);
-    Ok(Options { holder: format!("cli/{host}/{}/{random:08x}", std::process::id()), ..Options::default() })
+    Ok(format!("{host}/{}/{random:08x}", std::process::id()))
 }
 
 /// The wall clock.
 #[expect(clippy::disallowed_methods, reason = "this is where the time of day enters a run")]
-fn clock() -> Clock {
+pub(crate) fn clock() -> Clock {
     Clock::starting_at(jiff::Timestamp::now())
 }
 
@@ -125,7 +130,7 @@ fn random<const N: usize>() -> Result<[u8; N], Failure> {
 }
 
 /// Bytes for passwords, from 256 bits of the operating system. Derived, so that nothing can fail later.
-fn entropy() -> Result<Entropy, Failure> {
+pub(crate) fn entropy() -> Result<Entropy, Failure> {
     let key: [u8; 32] = random()?;
     Ok(Entropy::new(move |purpose, bytes| {
         for (block, chunk) in (0u64..).zip(bytes.chunks_mut(32)) {

@@ -1,8 +1,10 @@
 //! The commands, one file each.
 
 pub(crate) mod check;
+pub(crate) mod fetch_model;
 pub(crate) mod history;
 pub(crate) mod lock;
+pub(crate) mod operator;
 pub(crate) mod plan;
 pub(crate) mod rbac;
 pub(crate) mod refs;

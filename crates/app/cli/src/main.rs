@@ -11,6 +11,7 @@ mod release_settings;
 mod runs;
 mod sandbox;
 mod terminal;
+mod waits;
 mod watch;
 
 use std::process::ExitCode;
@@ -41,11 +42,13 @@ enum Command {
     Rollback(commands::rollback::Arguments),
     Uninstall(commands::uninstall::Arguments),
     Rbac(commands::rbac::Arguments),
+    Operator(commands::operator::Arguments),
     Check(commands::check::Arguments),
     Rehearse(commands::rehearse::Arguments),
     Sandbox(commands::sandbox::Arguments),
     Refs(commands::refs::Arguments),
     Lock(commands::lock::Arguments),
+    FetchModel(commands::fetch_model::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -59,11 +62,13 @@ fn main() -> ExitCode {
         Command::Rollback(arguments) => commands::rollback::run(&arguments),
         Command::Uninstall(arguments) => commands::uninstall::run(&arguments),
         Command::Rbac(arguments) => commands::rbac::run(&arguments),
+        Command::Operator(arguments) => commands::operator::run(&arguments),
         Command::Check(arguments) => commands::check::run(&arguments),
         Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
         Command::Sandbox(arguments) => commands::sandbox::run(&arguments),
         Command::Refs(arguments) => commands::refs::run(&arguments),
         Command::Lock(arguments) => commands::lock::run(&arguments),
+        Command::FetchModel(arguments) => commands::fetch_model::run(&arguments),
     };
     outcome::exit_code(outcome)
 }

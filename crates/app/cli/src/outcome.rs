@@ -56,6 +56,11 @@ impl Failure {
         Self { kind: Kind::Failed, message: message.into(), hint: None }
     }
 
+    /// What it says, for whoever goes on all the same.
+    pub(crate) fn into_message(self) -> String {
+        self.message
+    }
+
     /// A release that cannot be read, for commands that need one.
     pub(crate) fn unreadable(findings: &[Finding], texts: &Texts<'_>, screen: Screen) -> Self {
         let shown = scantling_report::findings::findings(findings, texts, screen);

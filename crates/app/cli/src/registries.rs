@@ -24,7 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: u32 = 2;
 
 /// Where registries are and who asks.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registries")]
 pub(crate) struct RegistryArguments {
     /// Where the cluster asks instead: OpenShift's mirror sets, registries.conf, or a file of endpoints. May be repeated.
@@ -46,6 +46,26 @@ impl RegistryArguments {
     /// Whether the user says where to ask.
     pub(crate) fn are_given(&self) -> bool {
         self.mirrors.iter().any(|path| !path.as_str().is_empty())
+    }
+
+    /// The same for files that are mounted into a pod: a folder stands for the files in it, and what is not there is left out.
+    pub(crate) fn as_mounted(&self) -> Self {
+        let mut mirrors = Vec::new();
+        for path in &self.mirrors {
+            let Ok(entries) = path.read_dir_utf8() else {
+                mirrors.extend(Some(path.clone()).filter(|path| path.exists()));
+                continue;
+            };
+            // The kubelet keeps what it mounts in folders of such names.
+            let files = entries.flatten().filter(|entry| !entry.file_name().starts_with(".."));
+            mirrors.extend(files.map(|entry| entry.path().to_owned()).filter(|path| path.is_file()));
+        }
+        mirrors.sort();
+        Self {
+            mirrors,
+            auth: self.auth.clone().filter(|path| path.exists()),
+            platform: self.platform.clone(),
+        }
     }
 
     /// Reads the rules and the credentials that are given.

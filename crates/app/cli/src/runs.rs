@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 use crate::commands::Format;
 use crate::outcome::{Failure, Outcome};
 use crate::terminal;
+use crate::waits::WaitArguments;
 use crate::watch::{Audience, Display, interrupts};
 
 /// How a run is shown.
@@ -43,6 +44,8 @@ pub(crate) struct AskArguments {
     /// Say what would happen, and write nothing.
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
+    #[command(flatten)]
+    waits: WaitArguments,
 }
 
 /// A run, from the question to the report. It is done by a function of options and of where events go.
@@ -79,7 +82,7 @@ impl Job<'_> {
             return Err(Failure::usage("nobody is there to be asked whether the platform may be removed")
                 .with_hint("--yes removes it, --dry-run says what would be removed"));
         }
-        let mut options = self.options.clone();
+        let mut options = Options { waits: ask.waits.waits(), ..self.options.clone() };
         if !ask.yes && somebody_is_there {
             let (approved, outcome) = self.foresee(Purpose::Question, run).await?;
             if outcome != Outcome::Fine {
@@ -148,4 +151,64 @@ async fn asked(question: &str) -> Result<bool, Failure> {
     });
     let line = answer.await.map_err(|error| Failure::failed(error.to_string()))??;
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// The command that was given, as another subcommand and without what is only about how it is shown and asked: what to run
+/// next.
+pub(crate) fn again(subcommand: &str) -> String {
+    again_of(subcommand, std::env::args().skip(1))
+}
+
+fn again_of(subcommand: &str, arguments: impl Iterator<Item = String>) -> String {
+    let mut words = vec!["scantling".to_owned()];
+    let mut arguments = arguments;
+    let mut named = false;
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--yes" | "-y" | "--verbose" | "-v" | "--dry-run" => {}
+            "--output" | "--color" => {
+                arguments.next();
+            }
+            other if other.starts_with("--output=") || other.starts_with("--color=") => {}
+            other if !named && !other.starts_with('-') => {
+                named = true;
+                words.push(subcommand.to_owned());
+            }
+            other => words.push(quoted(other)),
+        }
+    }
+    words.join(" ")
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::again_of;
+
+    #[test]
+    fn the_next_command_has_what_matters() {
+        let again = |text: &str| again_of("upgrade", text.split(' ').map(ToOwned::to_owned));
+        for (given, next) in [
+            (
+                "plan releases/2026.1 --registry 10.0.0.1:5000",
+                "scantling upgrade releases/2026.1 --registry 10.0.0.1:5000",
+            ),
+            (
+                "--color always plan -v --output json a --output=json --context b",
+                "scantling upgrade a --context b",
+            ),
+            ("upgrade it's --yes", "scantling upgrade 'it'\\''s'"),
+        ] {
+            assert_eq!(again(given), next);
+        }
+    }
 }

@@ -72,6 +72,10 @@ impl Display {
 impl Drop for Display {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+        if self.terminal && self.audience == Audience::Whole {
+            // Between the lines and the report.
+            terminal::complain("\n");
+        }
     }
 }
 

@@ -64,8 +64,36 @@ impl<'a> From<&'a ObjectOutcome> for Shown<'a> {
     }
 }
 
+/// Whether it is told of what happened, or of what would.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tense {
+    /// It has happened.
+    Past,
+    /// It would happen.
+    Future,
+}
+
+/// The word for an outcome.
+fn word(outcome: Outcome, tense: Tense) -> String {
+    let word = match (tense, outcome) {
+        (Tense::Future, Outcome::Created) => "create",
+        (Tense::Future, Outcome::Updated) => "update",
+        (Tense::Future, Outcome::Replaced) => "replace",
+        (Tense::Future, Outcome::Adopted) => "adopt",
+        (Tense::Future, Outcome::Pruned) => "remove",
+        (Tense::Past, Outcome::Pruned) => "removed",
+        (_, outcome) => return outcome.to_string(),
+    };
+    word.to_owned()
+}
+
+/// The word for an outcome of something that was done.
+pub(crate) fn past(outcome: Outcome) -> String {
+    word(outcome, Tense::Past)
+}
+
 /// The mark and the word of an outcome.
-fn label(outcome: Outcome) -> String {
+fn label(outcome: Outcome, tense: Tense) -> String {
     let (style, mark) = match outcome {
         Outcome::Created => (GOOD, "+"),
         Outcome::Updated => (NOTED, "~"),
@@ -76,32 +104,47 @@ fn label(outcome: Outcome) -> String {
         Outcome::Pruned => (RISKY, "-"),
         Outcome::Conflict | Outcome::Failed => (BAD, "✗"),
     };
-    paint(style, &format!("{mark} {:<13}", outcome.to_string()))
+    paint(style, &format!("{mark} {:<13}", word(outcome, tense)))
 }
 
 /// The objects: counts, then each that changes, then what becomes of people's fields. Everything if all are asked for.
-pub(crate) fn objects<'a>(out: &mut Page, all: impl Iterator<Item = Shown<'a>>, detail: Detail) {
+pub(crate) fn objects<'a>(
+    out: &mut Page,
+    all: impl Iterator<Item = Shown<'a>>,
+    tense: Tense,
+    detail: Detail,
+) {
     out.section("Objects");
     let mut by_outcome: BTreeMap<Outcome, Vec<Shown<'a>>> = BTreeMap::new();
     for shown in all {
         by_outcome.entry(shown.outcome).or_default().push(shown);
     }
     let number = by_outcome.values().map(Vec::len).sum();
-    let counts: Vec<String> =
-        by_outcome.iter().map(|(outcome, shown)| format!("{} {outcome}", shown.len())).collect();
+    let counts: Vec<String> = by_outcome
+        .iter()
+        .map(|(outcome, shown)| {
+            let to = match outcome {
+                Outcome::Unchanged | Outcome::KeptByUser | Outcome::Kept | Outcome::Conflict => "",
+                _ if tense == Tense::Past => "",
+                _ => "to ",
+            };
+            format!("{} {to}{}", shown.len(), word(*outcome, tense))
+        })
+        .collect();
     let counts = if counts.is_empty() { String::new() } else { format!(": {}", counts.join(", ")) };
     out.put(2, 2, &format!("{}{counts}", count(number, "object")));
     for (outcome, group) in &by_outcome {
+        let label = label(*outcome, tense);
         match (detail, outcome) {
-            (Detail::All, _) => group.iter().for_each(|shown| whole(out, shown)),
+            (Detail::All, _) => group.iter().for_each(|shown| whole(out, &label, shown)),
             (Detail::Summary, Outcome::Unchanged) => {}
             (
                 Detail::Summary,
                 Outcome::Created | Outcome::Updated | Outcome::Adopted | Outcome::Replaced | Outcome::Pruned,
             ) if group.len() > NAMED => {
-                out.marked(2, &label(*outcome), LABEL, &by_kind(group));
+                out.marked(2, &label, LABEL, &by_kind(group));
             }
-            (Detail::Summary, _) => group.iter().for_each(|shown| named(out, shown)),
+            (Detail::Summary, _) => group.iter().for_each(|shown| named(out, &label, shown)),
         }
     }
     if detail == Detail::Summary {
@@ -120,13 +163,13 @@ fn by_kind(group: &[Shown<'_>]) -> String {
 }
 
 /// One object with what a person has to know of it.
-fn named(out: &mut Page, shown: &Shown<'_>) {
+fn named(out: &mut Page, label: &str, shown: &Shown<'_>) {
     let more = match shown.outcome {
         Outcome::Created => String::new(),
         Outcome::Updated | Outcome::Adopted if !shown.changes.is_empty() => fields(shown.changes),
         _ => shown.cause.to_owned(),
     };
-    out.marked(2, &label(shown.outcome), LABEL, &shortened(&about(shown.key, &more)));
+    out.marked(2, label, LABEL, &shortened(&about(shown.key, &more)));
     // The cause names the only one.
     if shown.conflicts.len() > 1 {
         shown.conflicts.iter().for_each(|field| out.put(2 + LABEL, 2, &foreign("stops at", field)));
@@ -143,8 +186,10 @@ fn fields(changes: &[FieldChange]) -> String {
 }
 
 /// One object with all that is known of it.
-fn whole(out: &mut Page, shown: &Shown<'_>) {
-    out.marked(2, &label(shown.outcome), LABEL, &shortened(&about(shown.key, shown.cause)));
+fn whole(out: &mut Page, label: &str, shown: &Shown<'_>) {
+    // The cause of an update is its fields, which follow.
+    let cause = if shown.changes.is_empty() || shown.outcome != Outcome::Updated { shown.cause } else { "" };
+    out.marked(2, label, LABEL, &shortened(&about(shown.key, cause)));
     for change in shown.changes {
         let what = match change.change {
             Change::Add => "adds",

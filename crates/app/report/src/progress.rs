@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use scantling_plan::Outcome;
 use scantling_run::{RunEvent, Stage, What};
 
+use crate::objects::past;
 use crate::page::{one_line, shortened};
 use crate::style::{BAD, FAINT, NOTED, RISKY, count, paint};
 
@@ -35,6 +36,8 @@ pub struct Progress {
     pulls: BTreeMap<String, (usize, usize)>,
     /// What has been waited for.
     waited: BTreeSet<String>,
+    /// Workloads that have been held against the lock, and their containers.
+    verified: (usize, usize),
 }
 
 /// Objects that are written together.
@@ -113,6 +116,12 @@ impl Progress {
                     now(format!("{node}: has {has} of {wanted} images: {image}"))
                 });
             }
+            What::Verified { workload, same, different: 0 } => {
+                self.verified.0 += 1;
+                self.verified.1 += same;
+                news.push(now(workload.clone()));
+            }
+            What::Verified { .. } => news.push(styled(BAD, &event.what.to_string(), "")),
             What::Refused { .. } => news.push(styled(BAD, &event.what.to_string(), "")),
             What::NodeSkipped { .. } => news.push(styled(RISKY, &event.what.to_string(), "")),
             What::Finished { .. } => news.push(line("finished".to_owned())),
@@ -129,7 +138,7 @@ impl Progress {
                     (update, "to update"),
                     (replace, "to replace"),
                     (adopt, "to adopt"),
-                    (prune, "to prune"),
+                    (prune, "to remove"),
                     (unchanged, "unchanged"),
                 ];
                 let parts: Vec<String> = parts
@@ -153,6 +162,16 @@ impl Progress {
             news.push(News::Line(format!(
                 "{begin}{pullable} of {} can be pulled",
                 count(asked, "reference")
+            )));
+        }
+        if self.verified.0 > 0 && !matches!(event.what, What::Verified { .. }) {
+            let (workloads, containers) = std::mem::take(&mut self.verified);
+            let run = if containers == 1 { "runs" } else { "run" };
+            news.push(News::Line(format!(
+                "{}{}: {} {run} what the release says",
+                before_stage(before, Stage::Verify),
+                count(workloads, "workload"),
+                count(containers, "container"),
             )));
         }
         let another = matches!(
@@ -189,7 +208,7 @@ impl Group {
     /// How its objects ended; none if there were none.
     fn text(&self) -> Option<String> {
         let parts: Vec<String> =
-            self.outcomes.iter().map(|(outcome, number)| format!("{number} {outcome}")).collect();
+            self.outcomes.iter().map(|(outcome, number)| format!("{number} {}", past(*outcome))).collect();
         (!parts.is_empty()).then(|| format!("{}{}", self.name(), parts.join(", ")))
     }
 }

@@ -9,7 +9,7 @@ use scantling_run::{Action, RunError, RunReport, Stage};
 
 use crate::findings::{Texts, findings};
 use crate::nodes::nodes;
-use crate::objects::{Detail, Shown, objects};
+use crate::objects::{Detail, Shown, Tense, objects};
 use crate::page::{Page, shortened};
 use crate::style::{BAD, GOOD, STRONG, Screen, count, paint};
 
@@ -76,10 +76,10 @@ pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> String {
     match &report.plan {
         // What was planned is of no interest once it is known what came of it.
         Some(_) if frame.purpose == Purpose::Change && !report.outcomes.is_empty() => {
-            objects(&mut out, report.outcomes.iter().map(Shown::from), frame.detail);
+            objects(&mut out, report.outcomes.iter().map(Shown::from), Tense::Past, frame.detail);
         }
         Some(plan) => {
-            objects(&mut out, plan.steps.iter().map(Shown::from), frame.detail);
+            objects(&mut out, plan.steps.iter().map(Shown::from), Tense::Future, frame.detail);
             nodes(&mut out, plan, frame.detail);
         }
         None => {}
@@ -128,7 +128,8 @@ fn gate(out: &mut Page, report: &RunReport, detail: Detail) {
     let text = format!("{passing} of {} can be pulled", count(all, "reference"));
     let mark = if passing == all { paint(GOOD, "passed ") } else { paint(BAD, "refused ") };
     out.marked(2, &mark, 8, &text);
-    for verdict in report.gate.iter().filter(|verdict| detail == Detail::All || !verdict.passes) {
+    // Those that cannot be pulled are among the findings, with their places.
+    for verdict in report.gate.iter().filter(|_| detail == Detail::All) {
         out.put(4, 2, &format!("{}: {}", verdict.reference, verdict.verdict));
     }
 }

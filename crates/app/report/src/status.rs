@@ -1,7 +1,7 @@
 //! What a cluster has of the platform, and what has been done to it.
 
 use scantling_plan::Counts;
-use scantling_run::{Ended, PastRun, Status};
+use scantling_run::{Action, Ended, Installed, OpenRun, PastRun, Status};
 
 use crate::page::{Page, shortened};
 use crate::style::{BAD, FAINT, GOOD, NOTED, RISKY, STRONG, Screen, count, paint};
@@ -107,9 +107,7 @@ fn end(out: &mut Page, status: &Status) {
         (Some(_), Some(_), _) => {
             (NOTED, "going on:", "a run is under way; ask again to see how far it is".to_owned())
         }
-        (Some(open), None, _) => {
-            (BAD, "stopped:", format!("`scantling {}` again continues the run{back}", open.action))
-        }
+        (Some(open), None, installed) => (BAD, "stopped:", after_stop(open, installed.as_ref())),
         (None, _, None) => (NOTED, "nothing:", "`scantling upgrade RELEASE` installs a release".to_owned()),
         (None, _, Some(_)) if needs_somebody(status) => (
             BAD,
@@ -121,6 +119,23 @@ fn end(out: &mut Page, status: &Status) {
         (None, _, Some(_)) => (GOOD, "fine:", format!("the cluster is as the release wants it{back}")),
     };
     out.marked(0, &format!("{} ", paint(style, word)), word.len() + 1, &text);
+}
+
+/// What continues a run, and what goes back.
+fn after_stop(open: &OpenRun, installed: Option<&Installed>) -> String {
+    let again = match open.action {
+        Action::Upgrade => {
+            format!("`scantling upgrade` with {} {} continues the run", open.release, open.version)
+        }
+        Action::Rollback => format!("`scantling rollback {}` continues the run", open.version),
+        Action::Uninstall => "`scantling uninstall` continues the run".to_owned(),
+    };
+    match installed {
+        Some(installed) if open.action == Action::Upgrade && installed.version != open.version => {
+            format!("{again}, `scantling rollback` goes back to {}", installed.version)
+        }
+        _ => again,
+    }
 }
 
 /// The report of `scantling history`.
@@ -176,7 +191,7 @@ fn counts(counts: &Counts) -> String {
         (unchanged, "unchanged"),
         (kept, "kept"),
         (conflicts, "in conflict"),
-        (pruned, "pruned"),
+        (pruned, "removed"),
     ]
     .into_iter()
     .filter(|(number, _)| *number > 0)

@@ -7,8 +7,10 @@
 
 mod attempts;
 mod cache;
+mod changes;
 mod kind_watch;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -17,7 +19,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use scantling_api::{GroupVersionKind, ObjectKey};
-use scantling_reconcile::{Action, Context, Known, Reconciler};
+use scantling_observed::Observed;
+use scantling_reconcile::{Action, Context, FIELD_SELECTORS, Interest, Known, Reconciler};
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -29,6 +32,7 @@ use crate::served::Served;
 
 use attempts::Attempts;
 use cache::Cache;
+pub use changes::Changes;
 use kind_watch::KindWatch;
 
 /// Reconcilers are asked again after this time even if nothing has changed: what they decide may depend on the time,
@@ -38,16 +42,26 @@ const RESYNC: Duration = Duration::from_mins(1);
 const WRITES_PER_PASS: usize = 1000;
 
 /// What a driver is told.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DriveSettings<'a> {
     /// The reconcilers, in the order in which they are called.
     pub reconcilers: &'a [Reconciler],
     /// The namespace of the platform.
     pub namespace: &'a str,
-    /// What is known besides the cluster. Whoever has learned something sends it, and the reconcilers are asked again.
-    pub known: watch::Receiver<Arc<Known>>,
+    /// What is known besides the cluster. Nothing is decided before there is something; whenever something else is sent, the
+    /// reconcilers are asked again.
+    pub known: watch::Receiver<Option<Arc<Known>>>,
+    /// Is shown the cluster whenever it is known whole and has changed, before anything is decided.
+    pub look: &'a dyn Fn(&Observed),
     /// The clock whose time reconcilers are told.
     pub clock: Clock,
+}
+
+impl std::fmt::Debug for DriveSettings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.reconcilers.iter().map(|reconciler| reconciler.name).collect();
+        f.debug_struct("DriveSettings").field("reconcilers", &names).finish_non_exhaustive()
+    }
 }
 
 /// Something that the driver did or met.
@@ -101,6 +115,13 @@ pub enum Driven {
         /// Why.
         why: String,
     },
+    /// A reconciler was asked.
+    Reconciled {
+        /// Its name.
+        reconciler: &'static str,
+        /// How many writes it wants.
+        wants: usize,
+    },
     /// More writes were asked for than one pass makes.
     Postponed {
         /// How many wait for the next pass.
@@ -137,6 +158,9 @@ impl Cluster {
             served: self.served().await?,
             watches: Vec::new(),
             cache: Cache::default(),
+            interest: Interest::default(),
+            chosen: false,
+            choose: false,
             attempts: Attempts::new(self.jitter().clone()),
             synced: false,
             known: settings.known.clone(),
@@ -172,9 +196,14 @@ struct Driver<'a> {
     served: Served,
     watches: Vec<KindWatch>,
     cache: Cache,
+    interest: Interest,
+    /// Whether the watches of kinds of which only some objects are looked at have been opened.
+    chosen: bool,
+    /// Whether what they look at may have changed.
+    choose: bool,
     attempts: Attempts,
     synced: bool,
-    known: watch::Receiver<Arc<Known>>,
+    known: watch::Receiver<Option<Arc<Known>>>,
 }
 
 impl Driver<'_> {
@@ -182,21 +211,52 @@ impl Driver<'_> {
         (self.tell)(DriveEvent { at: self.settings.clock.now(), what });
     }
 
-    /// Opens a watch for every kind that is read, is served and is not watched yet.
+    /// Opens a watch for every kind that is read, is served and is not watched yet, of those of which all objects are read.
     fn watch_served(&mut self) {
-        for reconciler in self.settings.reconcilers {
-            for (group, version, kind) in reconciler.watches {
-                let gvk = GroupVersionKind::new(*group, *version, *kind);
-                if self.watches.iter().any(|w| *w.gvk() == gvk) {
-                    continue;
-                }
-                if let Some(resource) = self.served.by_gvk(&gvk) {
-                    let jitter = self.cluster.jitter().clone();
-                    self.watches.push(KindWatch::open(self.cluster.client().clone(), resource, jitter));
-                    self.synced = false;
-                }
-            }
+        for gvk in self.read(false) {
+            self.watch(&gvk);
         }
+    }
+
+    /// Opens the watches of kinds of which only some objects are looked at. The others say which, so they must be known
+    /// first; when they say something new, all objects are looked through anew.
+    fn watch_chosen(&mut self) {
+        if !self.watches.iter().filter(|w| !is_chosen_from(w.gvk())).all(KindWatch::is_listed) {
+            return;
+        }
+        self.choose = false;
+        let interest = Interest::of(self.cache.observed());
+        let again = !self.chosen || !self.interest.covers(&interest);
+        self.interest = interest;
+        if again {
+            self.watches.retain(|w| !is_chosen_from(w.gvk()));
+        }
+        for gvk in self.read(true) {
+            self.watch(&gvk);
+        }
+        self.chosen = true;
+    }
+
+    /// The kinds that reconcilers read.
+    fn read(&self, chosen_from: bool) -> BTreeSet<GroupVersionKind> {
+        let watched = self.settings.reconcilers.iter().flat_map(|reconciler| reconciler.watches);
+        watched
+            .map(|(group, version, kind)| GroupVersionKind::new(*group, *version, *kind))
+            .filter(|gvk| is_chosen_from(gvk) == chosen_from)
+            .collect()
+    }
+
+    fn watch(&mut self, gvk: &GroupVersionKind) {
+        if self.watches.iter().any(|w| w.gvk() == gvk) {
+            return;
+        }
+        let Some(resource) = self.served.by_gvk(gvk) else { return };
+        let narrowed =
+            FIELD_SELECTORS.iter().find(|(group, kind, _)| *group == gvk.group && *kind == gvk.kind);
+        let fields = narrowed.map(|(.., fields)| *fields);
+        let (client, jitter) = (self.cluster.client().clone(), self.cluster.jitter().clone());
+        self.watches.push(KindWatch::open(client, resource, None, fields, jitter));
+        self.synced = false;
     }
 
     async fn refresh_served(&mut self) {
@@ -226,8 +286,10 @@ impl Driver<'_> {
                 while let Poll::Ready(change) = watch.poll_change(cx) {
                     match change {
                         Ok(change) => {
-                            self.cache.take(watch.gvk(), change);
-                            taken = true;
+                            let gvk = watch.gvk();
+                            let news = self.cache.take(gvk, change, &self.interest);
+                            taken |= news;
+                            self.choose |= news && Interest::depends_on(&gvk.group, &gvk.kind);
                         }
                         Err(why) => broken.push(Driven::WatchBroken { watched: watch.gvk().clone(), why }),
                     }
@@ -242,8 +304,12 @@ impl Driver<'_> {
         self.known.mark_unchanged();
     }
 
+    /// Whether everything that is read is known.
     fn is_synced(&mut self) -> bool {
-        if !self.synced && self.watches.iter().all(KindWatch::is_listed) {
+        if !self.chosen || self.choose {
+            self.watch_chosen();
+        }
+        if !self.synced && self.chosen && self.watches.iter().all(KindWatch::is_listed) {
             self.synced = true;
             let objects = self.cache.observed().len();
             self.tell(Driven::Synced { objects });
@@ -254,7 +320,8 @@ impl Driver<'_> {
     /// Asks all reconcilers and makes their writes. True if something was written.
     async fn pass(&mut self) -> bool {
         let now = self.settings.clock.now_rfc3339();
-        let known = self.known.borrow_and_update().clone();
+        (self.settings.look)(self.cache.observed());
+        let Some(known) = self.known.borrow_and_update().clone() else { return false };
         let context = Context {
             now: &now,
             namespace: self.settings.namespace,
@@ -265,6 +332,7 @@ impl Driver<'_> {
         let mut wrote = false;
         for reconciler in reconcilers {
             let actions = (reconciler.reconcile)(self.cache.observed(), &context);
+            self.tell(Driven::Reconciled { reconciler: reconciler.name, wants: actions.len() });
             self.attempts.keep_only(reconciler.name, actions.iter().filter_map(Action::key));
             let postponed = actions.len().saturating_sub(WRITES_PER_PASS);
             if postponed > 0 {
@@ -316,6 +384,10 @@ impl Driver<'_> {
             }
         }
     }
+}
+
+fn is_chosen_from(gvk: &GroupVersionKind) -> bool {
+    Interest::chooses(&gvk.group, &gvk.kind)
 }
 
 /// What became of an action.

@@ -168,6 +168,26 @@ impl Lease {
         self.write_claim(&record, asked).await
     }
 
+    /// Who holds it, without wanting it; none when nobody does, or its holder has not renewed it for its whole duration as
+    /// seen from here.
+    ///
+    /// # Errors
+    /// When the server cannot be asked.
+    pub async fn peek(&mut self) -> Result<Option<String>, ClusterError> {
+        match self.cluster.get(&self.resource, Some(&self.namespace), &self.name).await? {
+            Some(found) => self.saw(&found),
+            None => self.record = None,
+        }
+        let Some(record) = &self.record else { return Ok(None) };
+        if record.holder == self.holder {
+            return Ok(Some(record.holder.clone()).filter(|holder| !holder.is_empty()));
+        }
+        Ok(match self.held_by_other(record) {
+            Some(Held::By { holder, .. }) => Some(holder),
+            _ => None,
+        })
+    }
+
     /// Renews a lease that is ours, with one request as long as nobody else has written to it.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ mod stack;
 pub use clock::Clock;
 pub use cluster::{Cluster, MANAGER, Write, Written};
 pub use connect::{Origin, Place};
-pub use driver::{DriveEvent, DriveSettings, Driven};
+pub use driver::{Changes, DriveEvent, DriveSettings, Driven};
 pub use error::{ClusterError, FieldConflict};
 pub use lease::{Held, Lease};
 pub use served::{Resource, Served};

@@ -1,19 +1,78 @@
-//! Stage 5: writing objects, wave by wave, each decided again on what is there just before the write.
+//! Stage 5: writing objects, wave by wave. Each is decided on what was read of it; if it has moved since, the server
+//! refuses the write, and it is decided again on what is there by then.
 
-use scantling_api::ObjectKey;
-use scantling_cluster::{ClusterError, Write};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::StreamExt as _;
+use scantling_api::{ObjectKey, object};
+use scantling_cluster::{ClusterError, Write, Written};
 use scantling_finding::{Finding, Place, codes};
-use scantling_plan::{Desired, Frame, Outcome, PlanError, Sides, Step, decide, is_applied, steps};
+use scantling_merge::field_owners;
+use scantling_plan::{Desired, Frame, MANAGER, Outcome, Sides, Step, decide, is_applied, steps};
 use scantling_release::Wave;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use crate::event::{Stage, What};
+use crate::health::health;
 use crate::report::Stop;
 use crate::session::Session;
 
 /// How often an object is decided again when it moves between reading and writing. A busy controller writes a few
 /// times in a row; more than this is a fight, and a person has to look.
 const DECISIONS: usize = 5;
+/// Writes under way at the same time. More does not make an API server faster, and it serves others, too.
+const AT_ONCE: usize = 16;
+/// Objects after which it is told how they ended: often enough to be watched, seldom enough to keep the writes going.
+const BATCH: usize = 128;
+/// Between two looks at an object that is to be gone before it is created again.
+const GONE_PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// One object that is brought to the cluster.
+struct Job<'j> {
+    wanted: &'j Desired,
+    /// What the plan says of it, if it is in the plan: nothing is written over that the plan did not show.
+    planned: Option<&'j Step>,
+}
+
+/// What became of it.
+struct Brought {
+    /// The decision that names how it ended: the first, which tells what the object was before the run touched it.
+    told: Option<Step>,
+    outcome: Outcome,
+    /// What the cluster has now, if that is known.
+    object: Option<Value>,
+    /// Requests that changed the cluster.
+    writes: usize,
+    /// Somebody else was first, so that it is not ours to prune.
+    foreign: bool,
+    end: Result<(), Bad>,
+}
+
+/// Why an object was not brought.
+enum Bad {
+    /// Not begun, because another one failed.
+    NotBegun,
+    /// It has changed since the plan was made.
+    Changed(Box<Step>, String),
+    /// It could not be written.
+    NotWritten(Box<Step>, ClusterError),
+    /// Anything else.
+    Stop(Stop),
+}
+
+impl From<Stop> for Bad {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
+impl From<ClusterError> for Bad {
+    fn from(error: ClusterError) -> Self {
+        Self::Stop(Stop::Cluster(error))
+    }
+}
 
 impl Session<'_> {
     fn frame(&self) -> Frame<'_> {
@@ -25,22 +84,26 @@ impl Session<'_> {
     }
 
     /// All steps on the cluster as it was read.
-    pub(crate) fn decide_all(&self) -> Result<Vec<Step>, PlanError> {
+    pub(crate) fn decide_all(&self) -> Result<Vec<Step>, scantling_plan::PlanError> {
         steps(&self.frame(), &self.desired, &self.previous, &self.live)
     }
 
-    fn decide_one(&self, wanted: &Desired, live: Option<&Value>) -> Result<Step, PlanError> {
+    fn decide_one(&self, wanted: &Desired, live: Option<&Value>) -> Result<Step, Stop> {
+        let made = self.journal.creates.contains(&wanted.key) && live.is_some_and(is_applied);
+        let origin = self.previous.inventory.get(&wanted.key);
         let sides = Sides {
             desired: &wanted.value,
             base: self.previous.objects.get(&wanted.key),
             live,
-            ours: self.previous.inventory.contains_key(&wanted.key)
-                || (self.journal.creates.contains(&wanted.key) && live.is_some_and(is_applied)),
+            ours: origin.is_some() || made,
+            created: origin.map_or(made, |origin| *origin == scantling_plan::Origin::Created),
         };
-        decide(&self.frame(), &wanted.key, wanted.wave, sides)
+        let step = decide(&self.frame(), &wanted.key, wanted.wave, sides)?;
+        Ok(Step { adjusted: wanted.adjusted.clone(), ..step })
     }
 
-    /// Brings one wave to the cluster. Objects are written in the order of their keys.
+    /// Brings one wave to the cluster. Among workloads the product's own operator comes first and is waited for: the new
+    /// one is to see what the others become.
     pub(crate) async fn apply_wave(&mut self, wave: Wave, steps: &[Step]) -> Result<(), Stop> {
         self.stage = Stage::Apply;
         let of_wave: Vec<&Step> = steps.iter().filter(|s| s.wave == wave).collect();
@@ -48,96 +111,227 @@ impl Session<'_> {
         if objects > 0 {
             self.tell(What::Wave { wave, objects });
         }
-        for step in of_wave {
-            if step.writes() {
-                let wanted = self.desired.iter().find(|d| d.key == step.key).cloned();
-                if let Some(wanted) = wanted {
-                    self.apply(&wanted, Some(step)).await?;
+        let operator = self.release.operator.clone().filter(|_| wave == Wave::Workloads);
+        let (first, rest): (Vec<&Step>, Vec<&Step>) =
+            of_wave.into_iter().partition(|s| Some(&s.key) == operator.as_ref());
+        if let (Some(key), false) = (operator, first.is_empty()) {
+            self.apply_steps(&first).await?;
+            self.settle(&key, self.options.waits.rollout, health).await?;
+        }
+        self.apply_steps(&rest).await
+    }
+
+    async fn apply_steps(&mut self, steps: &[&Step]) -> Result<(), Stop> {
+        let desired = std::mem::take(&mut self.desired);
+        let done = self.apply_batches(steps, &desired).await;
+        self.desired = desired;
+        done
+    }
+
+    async fn apply_batches(&mut self, steps: &[&Step], desired: &[Desired]) -> Result<(), Stop> {
+        let by_key: BTreeMap<&ObjectKey, &Desired> = desired.iter().map(|d| (&d.key, d)).collect();
+        for batch in steps.chunks(BATCH) {
+            let wanted = |step: &&&Step| by_key.get(&step.key).copied().filter(|_| step.writes());
+            let jobs: Vec<Job<'_>> = batch
+                .iter()
+                .filter_map(|step| Some(Job { wanted: wanted(&step)?, planned: Some(step) }))
+                .collect();
+            let mut brought = self.bring_all(&jobs).await?.into_iter();
+            let mut stop = None;
+            for step in batch {
+                if wanted(&step).is_none() {
+                    self.ended(step, step.outcome, step.cause.clone());
+                } else if let Some(brought) = brought.next() {
+                    let done = self.take_in(&step.key, brought);
+                    stop = stop.or(done.err());
                 }
-            } else {
-                self.ended(step, step.outcome, step.cause.clone());
+            }
+            if let Some(stop) = stop {
+                return Err(stop);
             }
         }
         Ok(())
     }
 
-    /// Brings one object to the cluster. `planned` is what the plan says of it, if it is in the plan: nothing is written
-    /// over that the plan did not show.
-    pub(crate) async fn apply(&mut self, wanted: &Desired, planned: Option<&Step>) -> Result<(), Stop> {
-        // The outcome tells what the object was before the run touched it, so the first decision names it.
-        let mut first: Option<Step> = None;
-        for _ in 0..DECISIONS {
-            let live = self.read(&wanted.key).await?;
-            if live.as_ref().is_some_and(|live| !is_applied(live)) {
-                // Somebody else was first, so that it is not ours to prune. The journal says so before it is touched.
-                self.journal.creates.remove(&wanted.key);
-            }
-            let step = self.decide_one(wanted, live.as_ref())?;
-            if step.outcome == Outcome::Conflict {
-                self.conflict(&step);
-                self.ended(&step, Outcome::Conflict, step.cause.clone());
-                return Err(Stop::Halt(format!(
-                    "{} has changed since the plan was made: {}",
-                    step.key, step.cause
-                )));
-            }
-            let beyond = planned.map(|planned| step.beyond(planned)).unwrap_or_default();
-            if !beyond.is_empty() {
-                let why = format!(
-                    "{} has changed since the plan was made, which did not say that {} would be written over; run again to see the new plan",
-                    step.key,
-                    beyond.join(", ")
-                );
-                self.ended(&step, Outcome::Conflict, why.clone());
-                return Err(Stop::Halt(why));
-            }
-            if !step.writes() {
-                let told = first.as_ref().unwrap_or(&step);
-                let (told, outcome) = (told.clone(), told.outcome);
-                self.remember(&wanted.key, live);
-                self.ended(&told, outcome, told.cause.clone());
-                return Ok(());
-            }
-            self.open().await?;
-            match self.write_step(&step, live.as_ref()).await {
-                Ok(object) => {
-                    self.remember(&wanted.key, Some(object));
-                    let told = first.unwrap_or_else(|| step.clone());
-                    let outcome = told.outcome;
-                    self.ended(&told, outcome, told.cause.clone());
-                    return Ok(());
-                }
-                Err(ClusterError::Moved { .. } | ClusterError::AlreadyExists { .. }) => {
-                    first.get_or_insert(step);
-                }
-                Err(error) => return Err(self.not_written(&step, error)),
-            }
+    /// Brings one object to the cluster.
+    pub(crate) async fn apply(&mut self, wanted: &Desired) -> Result<(), Stop> {
+        let step = self.decide_one(wanted, self.live.get(&wanted.key))?;
+        if !step.writes() && step.outcome != Outcome::Conflict {
+            self.ended(&step, step.outcome, step.cause.clone());
+            return Ok(());
         }
-        Err(Stop::Halt(format!(
-            "{} changed {DECISIONS} times between reading and writing; see who else writes it (its managedFields tell)",
-            wanted.key
-        )))
+        let brought = self.bring_all(&[Job { wanted, planned: None }]).await?;
+        brought.into_iter().try_for_each(|brought| self.take_in(&wanted.key, brought))
     }
 
-    async fn write_step(&mut self, step: &Step, live: Option<&Value>) -> Result<Value, ClusterError> {
+    /// Brings objects to the cluster, several at a time; what comes out is in the order of the jobs. When one fails,
+    /// those that have begun are brought to their end.
+    async fn bring_all(&mut self, jobs: &[Job<'_>]) -> Result<Vec<Brought>, Stop> {
+        if jobs.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.open().await?;
+        let session: &Self = self;
+        let stopped = AtomicBool::new(false);
+        let stopped = &stopped;
+        let brought = futures::stream::iter(jobs)
+            .map(|job| async move {
+                let mut brought = Brought {
+                    told: None,
+                    outcome: Outcome::Failed,
+                    object: None,
+                    writes: 0,
+                    foreign: false,
+                    end: Err(Bad::NotBegun),
+                };
+                if !stopped.load(Ordering::Relaxed) {
+                    brought.end = session.bring_one(job, &mut brought).await;
+                    if brought.end.is_err() {
+                        stopped.store(true, Ordering::Relaxed);
+                    }
+                }
+                brought
+            })
+            .buffered(AT_ONCE)
+            .collect::<Vec<Brought>>()
+            .await;
+        self.report.writes += brought.iter().map(|b| b.writes).sum::<usize>();
+        Ok(brought)
+    }
+
+    async fn bring_one(&self, job: &Job<'_>, brought: &mut Brought) -> Result<(), Bad> {
+        let key = &job.wanted.key;
+        for attempt in 0..DECISIONS {
+            let live = if attempt == 0 { self.live.get(key).cloned() } else { self.read(key).await? };
+            let step = self.decide_one(job.wanted, live.as_ref())?;
+            if step.outcome == Outcome::Conflict {
+                let why = format!("{key} has changed since the plan was made: {}", step.cause);
+                return Err(Bad::Changed(Box::new(step), why));
+            }
+            let beyond = job.planned.map(|planned| step.beyond(planned)).unwrap_or_default();
+            if !beyond.is_empty() {
+                let why = format!(
+                    "{key} has changed since the plan was made, which did not say that {} would be written over; run again to see the new plan",
+                    beyond.join(", ")
+                );
+                return Err(Bad::Changed(Box::new(step), why));
+            }
+            let told = brought.told.get_or_insert_with(|| step.clone());
+            brought.outcome = told.outcome;
+            if !step.writes() {
+                brought.object = live;
+                return Ok(());
+            }
+            match self.write_step(&step, live.as_ref(), &mut brought.writes).await {
+                Ok(written) => {
+                    let late = step.outcome == Outcome::Created && !written.created;
+                    brought.foreign = late && !only_ours(&written.object)
+                        || live.as_ref().is_some_and(|live| !is_applied(live));
+                    if late && brought.foreign {
+                        brought.outcome = Outcome::Adopted;
+                        if let Some(told) = &mut brought.told {
+                            "somebody created it at the same time".clone_into(&mut told.cause);
+                        }
+                    }
+                    brought.object = Some(written.object);
+                    return Ok(());
+                }
+                Err(
+                    ClusterError::Moved { .. }
+                    | ClusterError::AlreadyExists { .. }
+                    | ClusterError::FieldConflicts { .. },
+                ) => {}
+                Err(error) => return Err(Bad::NotWritten(Box::new(step), error)),
+            }
+        }
+        Err(Bad::Stop(Stop::Halt(format!(
+            "{key} changed {DECISIONS} times between reading and writing; see who else writes it (its managedFields tell)"
+        ))))
+    }
+
+    async fn write_step(
+        &self,
+        step: &Step,
+        live: Option<&Value>,
+        writes: &mut usize,
+    ) -> Result<Written, ClusterError> {
+        let mut live = live;
+        if let (Outcome::Replaced, Some(object)) = (step.outcome, live) {
+            let uid = object::uid(object);
+            let delete =
+                Write::Delete { object: object.clone(), uid: Some(uid.to_owned()), grace_seconds: None };
+            self.env.cluster.write(&self.served, &delete).await?;
+            *writes += 1;
+            self.until_gone(&step.key, uid).await?;
+            live = None;
+        }
         let mut version = live.and_then(|l| l.pointer("/metadata/resourceVersion")).cloned();
         if let (Some(managed_fields), Some(read)) = (&step.managed_fields, &version) {
             let patch = json!([
                 {"op": "test", "path": "/metadata/resourceVersion", "value": read},
                 {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
             ]);
-            let written = self.send(Write::JsonPatch { object: step.body.clone(), patch }).await?;
+            let write = Write::JsonPatch { object: step.body.clone(), patch };
+            let written = self.env.cluster.write(&self.served, &write).await?;
+            *writes += 1;
             version = written.object.pointer("/metadata/resourceVersion").cloned();
         }
         let mut body = step.body.clone();
+        // What is there was decided about field by field, and ownership is taken for those that are in the body. What was
+        // not there must not have come in between: then nobody's field is taken.
+        let force = version.is_some();
         if let (Some(version), Some(metadata)) =
             (version, body.get_mut("metadata").and_then(Value::as_object_mut))
         {
             // Refuses the write when the object is no longer the one that was decided about.
             metadata.insert("resourceVersion".to_owned(), version);
         }
-        // Every field has been decided, so ownership is taken for those that are in the body.
-        Ok(self.send(Write::Apply { object: body, force: true }).await?.object)
+        let written = self.env.cluster.write(&self.served, &Write::Apply { object: body, force }).await?;
+        *writes += 1;
+        Ok(written)
+    }
+
+    /// Waits until an object is gone, so that one of the same name can be created.
+    async fn until_gone(&self, key: &ObjectKey, uid: &str) -> Result<(), ClusterError> {
+        let deadline = Instant::now() + self.options.waits.removal;
+        loop {
+            let found = self.read(key).await?;
+            if found.is_none_or(|found| object::uid(&found) != uid) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(ClusterError::Invalid {
+                    what: format!("replace {key}"),
+                    message: "the old one is not gone in time; finalizers of others may hold it".to_owned(),
+                    fields: Vec::new(),
+                });
+            }
+            sleep(GONE_PAUSE).await;
+        }
+    }
+
+    /// Takes in what became of an object, and tells it.
+    fn take_in(&mut self, key: &ObjectKey, brought: Brought) -> Result<(), Stop> {
+        if brought.foreign {
+            self.journal.creates.remove(key);
+        }
+        match brought.end {
+            Ok(()) => {
+                self.remember(key, brought.object);
+                if let Some(told) = brought.told {
+                    self.ended(&told, brought.outcome, told.cause.clone());
+                }
+                Ok(())
+            }
+            Err(Bad::NotBegun) => Ok(()),
+            Err(Bad::Changed(step, why)) => {
+                self.conflict(&step);
+                self.ended(&step, Outcome::Conflict, why.clone());
+                Err(Stop::Halt(why))
+            }
+            Err(Bad::NotWritten(step, error)) => Err(self.not_written(&step, error)),
+            Err(Bad::Stop(stop)) => Err(stop),
+        }
     }
 
     fn remember(&mut self, key: &ObjectKey, object: Option<Value>) {
@@ -159,6 +353,13 @@ impl Session<'_> {
             let who = if field.owners.is_empty() { "somebody".to_owned() } else { field.owners.join(", ") };
             let message = format!("{} of {} was changed by {who}", field.field, step.key);
             self.report.findings.push(Finding::new(codes::run::FIELD_CHANGED, message, place));
+        }
+        for field in &step.immutable {
+            let place =
+                Place { file: file.clone(), object: Some(step.key.to_string()), field: Some(field.clone()) };
+            let message = format!("{field} of {} cannot be changed", step.key);
+            let finding = Finding::new(codes::run::FIELD_FIXED, message, place);
+            self.report.findings.push(finding.with_cause(step.cause.clone()));
         }
     }
 
@@ -197,4 +398,9 @@ impl Session<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether nobody but us has written an object: it may have been created by a request of ours whose answer was lost.
+fn only_ours(object: &Value) -> bool {
+    field_owners(object).iter().all(|owner| owner.manager == MANAGER)
 }

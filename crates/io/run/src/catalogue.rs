@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::event::{Stage, What};
 use crate::gate::INTERNAL_REGISTRY;
-use crate::images::tag_text;
+use crate::images::{stream_key, tag_text};
 use crate::report::{CatalogueEntry, CheckedClaim, Stop};
 use crate::session::Session;
 use crate::state::{RecordedClaim, RecordedImage};
@@ -54,22 +54,24 @@ struct PullSecret {
 }
 
 /// The keys of the catalogue's objects, which are known before the images are.
-pub(crate) fn catalogue_keys(release: &Release) -> BTreeSet<ObjectKey> {
-    offered(release)
-        .iter()
-        .map(|o| {
-            ObjectKey::namespaced(
-                "scantling.dev",
-                "NotebookImage",
-                o.namespace.as_str(),
-                object_name(&o.selection()),
-            )
-        })
-        .collect()
+pub(crate) fn catalogue_keys(release: &Release, has_streams: bool) -> BTreeSet<ObjectKey> {
+    let entry = |namespace: &str, selection: &str| {
+        ObjectKey::namespaced("scantling.dev", "NotebookImage", namespace, object_name(selection))
+    };
+    let mut keys: BTreeSet<ObjectKey> =
+        offered(release).iter().map(|o| entry(&o.namespace, &o.selection())).collect();
+    let namespace = release.namespace.as_deref().unwrap_or_default();
+    for image in &release.images {
+        keys.insert(entry(namespace, &image.selection()));
+        if has_streams {
+            keys.insert(stream_key(namespace, &image.stream));
+        }
+    }
+    keys
 }
 
 /// A selection as an object's name: lower-case letters, digits, `-` and `.`.
-fn object_name(selection: &str) -> String {
+pub(crate) fn object_name(selection: &str) -> String {
     let name: String = selection
         .to_lowercase()
         .chars()
@@ -83,13 +85,16 @@ impl Session<'_> {
     pub(crate) async fn publish_catalogue(&mut self) -> Result<(), Stop> {
         let release = self.release;
         let offers = offered(release);
-        if offers.is_empty() {
+        if offers.is_empty() && release.images.is_empty() {
             return Ok(());
         }
         self.stage = Stage::Catalogue;
-        let shown: BTreeSet<String> =
-            offers.iter().flat_map(|o| o.tag.claims.iter().map(|c| c.claim.name.clone())).collect();
-        let mut objects = Vec::new();
+        let shown: BTreeSet<String> = offers
+            .iter()
+            .flat_map(|o| o.tag.claims.iter().map(|c| c.claim.name.clone()))
+            .chain(release.images.iter().flat_map(|i| i.shows.iter().cloned()))
+            .collect();
+        let (mut objects, mut needs) = self.offer_images(&shown).await?;
         let mut images = BTreeSet::new();
         for offer in &offers {
             let text = offer.text();
@@ -107,16 +112,24 @@ impl Session<'_> {
             images.insert(recorded.reference.clone());
             objects.push(self.entry(offer, &recorded, &known)?);
         }
-        let namespace = offers.first().map(|o| o.namespace.clone()).unwrap_or_default();
-        let pod = json!({"imagePullSecrets": self.pull_secrets(&namespace)});
-        self.prepull(&namespace, &vec![(pod, images)]).await?;
+        let namespace = offers
+            .first()
+            .map(|o| o.namespace.clone())
+            .or_else(|| release.namespace.clone())
+            .unwrap_or_default();
+        needs.push((json!({}), images));
+        let secrets = json!(self.pull_secrets(&namespace));
+        for (spec, _) in &mut needs {
+            spec["imagePullSecrets"] = secrets.clone();
+        }
+        self.prepull(&namespace, &needs).await?;
         self.stage = Stage::Catalogue;
         for desired in objects {
             let image = object::text(&desired.value, "/spec/image").to_owned();
             let name = desired.key.name.clone();
             let before = self.report.writes;
-            self.apply(&desired, None).await?;
-            if self.report.writes != before {
+            self.apply(&desired).await?;
+            if self.report.writes != before && !image.is_empty() {
                 self.tell(What::Published { name, image });
             }
             self.desired.push(desired);
@@ -211,11 +224,11 @@ impl Session<'_> {
         });
     }
 
-    fn known(&self, digest: &Digest) -> Option<KnownImage> {
+    pub(crate) fn known(&self, digest: &Digest) -> Option<KnownImage> {
         self.known_images.iter().find(|k| k.identity.contains(digest)).cloned()
     }
 
-    async fn read_image(&self, reference: &Reference) -> Result<(Resolved, Contents), Stop> {
+    pub(crate) async fn read_image(&self, reference: &Reference) -> Result<(Resolved, Contents), Stop> {
         let registry = &self.env.registry;
         let unreadable = |e: scantling_registry::RegistryError| {
             Stop::Halt(format!("the image {reference} cannot be read: {e}"))
@@ -312,7 +325,7 @@ impl Session<'_> {
     }
 }
 
-fn known_image(resolved: &Resolved, contents: &Contents, shown: &BTreeSet<String>) -> KnownImage {
+pub(crate) fn known_image(resolved: &Resolved, contents: &Contents, shown: &BTreeSet<String>) -> KnownImage {
     let packages = shown
         .iter()
         .filter_map(|name| {

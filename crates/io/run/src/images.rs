@@ -39,7 +39,7 @@ pub(crate) fn tag_text(name: &ImageName, namespace: Option<&str>) -> Option<(Str
     }
 }
 
-fn stream_key(namespace: &str, stream: &str) -> ObjectKey {
+pub(crate) fn stream_key(namespace: &str, stream: &str) -> ObjectKey {
     ObjectKey::namespaced("image.openshift.io", "ImageStream", namespace, stream)
 }
 

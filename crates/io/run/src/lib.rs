@@ -13,6 +13,7 @@
 //! in tokio's time, every order is fixed.
 
 mod apply;
+mod books;
 mod build_state;
 mod bundle;
 mod catalogue;
@@ -25,6 +26,7 @@ mod health;
 mod history;
 mod images;
 mod journal;
+mod offers;
 mod options;
 mod packed;
 mod prepull;
@@ -41,6 +43,7 @@ mod upgrade;
 mod verify;
 mod wait;
 
+pub use books::Books;
 pub use bundle::{Bundle, BundleError};
 pub use claim::LEASE_NAME;
 pub use environment::{Entropy, Environment};

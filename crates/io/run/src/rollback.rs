@@ -66,12 +66,9 @@ fn before(maps: &[Value]) -> Result<String, String> {
     }
     let runs = history::read(maps);
     let last = runs.iter().find(|r| r.outcome == Ended::Finished && r.version == state.version);
-    match last {
-        Some(run) if run.action == Action::Upgrade => match &run.from {
-            Some(from) if *from != state.version => return Ok(from.clone()),
-            _ => {}
-        },
-        _ => {}
+    let from = last.filter(|run| run.action == Action::Upgrade).and_then(|run| run.from.clone());
+    if let Some(from) = from.filter(|from| *from != state.version) {
+        return Ok(from);
     }
     let others: Vec<String> = kept(maps).into_iter().filter(|v| *v != state.version).collect();
     Err(match others.as_slice() {

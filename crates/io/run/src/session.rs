@@ -124,14 +124,14 @@ impl<'a> Session<'a> {
         if outcome != Outcome::Unchanged {
             self.tell(What::Object { key: step.key.clone(), outcome, cause: cause.clone() });
         }
-        let adjusted = self.desired.iter().find(|d| d.key == step.key).map(|d| d.adjusted.clone());
-        let written = matches!(outcome, Outcome::Created | Outcome::Updated | Outcome::Adopted);
+        let written =
+            matches!(outcome, Outcome::Created | Outcome::Updated | Outcome::Replaced | Outcome::Adopted);
         self.report.outcomes.push(ObjectOutcome {
             key: step.key.clone(),
             outcome,
             cause,
             changes: if written { step.changes.clone() } else { Vec::new() },
-            adjusted: adjusted.unwrap_or_default(),
+            adjusted: step.adjusted.clone(),
             kept: step.kept.clone(),
             taken: if written { step.taken.clone() } else { Vec::new() },
         });

@@ -66,6 +66,13 @@ pub struct OpenRun {
     pub holder: String,
 }
 
+impl From<Journal> for OpenRun {
+    fn from(journal: Journal) -> Self {
+        let Journal { action, holder, release, version, started, reached, .. } = journal;
+        Self { action, release, version, started, reached, holder }
+    }
+}
+
 /// An object that does not work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unhealthy {
@@ -111,14 +118,7 @@ pub async fn status(env: &Environment) -> Result<Status, RunError> {
             version: s.version,
             objects: s.inventory.len(),
         }),
-        open: journal.map(|j| OpenRun {
-            action: j.action,
-            release: j.release,
-            version: j.version,
-            started: j.started,
-            reached: j.reached,
-            holder: j.holder,
-        }),
+        open: journal.map(OpenRun::from),
         holder: holder.filter(|h| !h.is_empty()),
         last: history::read(&maps).into_iter().next(),
         kept: kept(&maps),

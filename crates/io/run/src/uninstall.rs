@@ -191,10 +191,10 @@ impl Session<'_> {
     async fn read_around(&mut self, keys: &[ObjectKey]) -> Result<Around, Stop> {
         let created = |key: &&ObjectKey| self.previous.inventory.get(*key) == Some(&Origin::Created);
         let mut scopes: Vec<(Resource, Option<String>)> = Vec::new();
-        let mut namespaces: BTreeSet<String> =
+        let mut going: BTreeSet<String> =
             keys.iter().filter(created).filter(|k| k.kind == "Namespace").map(|k| k.name.clone()).collect();
-        namespaces.insert(SYSTEM_NAMESPACE.to_owned());
-        for namespace in namespaces {
+        going.insert(SYSTEM_NAMESPACE.to_owned());
+        for namespace in going {
             let namespaced = self.served.iter().filter(|r| r.namespaced && r.offers("list"));
             scopes.extend(namespaced.map(|r| (r.clone(), Some(namespace.clone()))));
         }
@@ -374,7 +374,7 @@ fn removal(key: &ObjectKey, live: &Value, outcome: Outcome, cause: String) -> St
         let built_in = known(Schema::kubernetes(), &gvk) || known(Schema::openshift(), &gvk);
         Wave::of(&gvk, built_in)
     });
-    Step::removal(key.clone(), wave, outcome, cause, live.clone(), Digest::of(object::uid(live).as_bytes()))
+    Step::removal(key, wave, outcome, cause, live.clone(), Digest::of(object::uid(live).as_bytes()))
 }
 
 fn keep(step: &mut Step, why: String) {

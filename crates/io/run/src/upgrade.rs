@@ -115,7 +115,8 @@ impl Session<'_> {
     /// Writes how the run ended, if it has written anything: the history, and that the journal is closed.
     async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
         let wrote = self.journal_written.is_some();
-        if !wrote && !(self.report.continued && done.is_ok()) {
+        let ends_another = self.report.continued && done.is_ok();
+        if !(wrote || ends_another) {
             return done;
         }
         if done.is_err() && !matches!(self.claim, Claim::Held) {
@@ -136,14 +137,10 @@ impl Session<'_> {
         };
         let map = history::with(history::read(&self.system_maps), run);
         let written = self.write(Write::Apply { object: map, force: true }).await;
-        match done {
-            // Why the run stopped says more than why that could not be written down.
-            Err(stop) => Err(stop),
-            Ok(()) => {
-                written?;
-                self.close_journal().await
-            }
-        }
+        // Why the run stopped says more than why that could not be written down.
+        done?;
+        written?;
+        self.close_journal().await
     }
 
     pub(crate) fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
@@ -166,7 +163,7 @@ impl Session<'_> {
         self.stage = Stage::Plan;
         self.make_desired()?;
         let mut steps = self.decide_all()?;
-        let coming = catalogue_keys(self.release);
+        let coming = catalogue_keys(self.release, self.has_streams());
         steps.retain(|s| !coming.contains(&s.key));
         self.keep_definitions(&mut steps);
         let plan = self.plan_of(&steps);
@@ -204,7 +201,8 @@ impl Session<'_> {
             }
             return Err(self.refuse(why));
         }
-        let creates = steps.iter().filter(|s| s.outcome == Outcome::Created).map(|s| s.key.clone());
+        let made = |s: &&Step| matches!(s.outcome, Outcome::Created | Outcome::Replaced);
+        let creates = steps.iter().filter(made).map(|s| s.key.clone());
         self.journal
             .creates
             .extend(creates.chain(coming.into_iter().filter(|key| !self.live.contains_key(key))));
@@ -352,7 +350,7 @@ impl Session<'_> {
             })
             .collect();
         // What was kept although the release no longer has it stays known as ours.
-        for step in leftovers.iter().filter(|s| s.outcome == Outcome::KeptByUser) {
+        for step in leftovers.iter().filter(|s| matches!(s.outcome, Outcome::KeptByUser | Outcome::Kept)) {
             if let Some(origin) = self.previous.inventory.get(&step.key) {
                 inventory.insert(step.key.clone(), *origin);
             }

@@ -20,6 +20,7 @@
 //! [`ObservedError`] says which item is no object of the API, and why.
 
 mod config;
+mod hardware_profile;
 mod image_stream;
 mod node;
 mod notebook;
@@ -29,12 +30,17 @@ mod platform;
 mod pod;
 mod rollout;
 mod serving;
+mod slim;
 mod snapshot;
 mod state;
+mod time;
 mod view;
 mod workload;
 
 pub use config::{ConfigMap, Secret, SecretValue};
+pub use hardware_profile::{
+    HardwareProfile, HardwareProfileSpec, HardwareResource, HardwareScheduling, NodePlacement, QueuePlacement,
+};
 pub use image_stream::{Condition, ImageStream, StreamTag, TagItem};
 pub use node::{Node, NodeImage};
 pub use notebook::{Notebook, annotations};
@@ -47,7 +53,9 @@ pub use platform::{
 pub use pod::{ContainerState, Pod, PodContainer};
 pub use rollout::{Rollout, rollout};
 pub use serving::{ClusterServingRuntime, InferenceService, ServingRuntime};
+pub use slim::slim;
 pub use snapshot::MAX_LIST_DEPTH;
 pub use state::{Observed, ObservedError};
+pub use time::unix_seconds;
 pub use view::View;
 pub use workload::{Deployment, NetworkPolicy, PersistentVolumeClaim, Service, ServiceAccount, StatefulSet};

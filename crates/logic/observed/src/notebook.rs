@@ -17,6 +17,18 @@ pub mod annotations {
     pub const RESTART: &str = "notebooks.opendatahub.io/notebook-restart";
     /// Ours: when the last restart was asked for (RFC 3339).
     pub const RESTART_REQUESTED: &str = "scantling.dev/restart-requested-at";
+    /// The hardware profile that was chosen.
+    pub const PROFILE: &str = "opendatahub.io/hardware-profile-name";
+    /// Where that profile is, if not in the platform's namespace.
+    pub const PROFILE_NAMESPACE: &str = "opendatahub.io/hardware-profile-namespace";
+    /// Which server runs: `jupyter` (also where nothing is written), `group-one` or `group-two`.
+    pub const SERVER_TYPE: &str = "notebooks.kubeflow.org/server-type";
+    /// When somebody last did something in the notebook (RFC 3339).
+    pub const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
+    /// Ours: how large a volume the notebook is to have, such as `10Gi`.
+    pub const VOLUME_SIZE: &str = "scantling.dev/volume-size";
+    /// Ours: of which storage class the volume is, if not of the cluster's default.
+    pub const VOLUME_CLASS: &str = "scantling.dev/volume-class";
     /// Ours, on pods: what a restart would change.
     pub const UPDATE_PENDING: &str = "scantling.dev/update-pending";
 }

@@ -14,6 +14,7 @@
 
 mod adopt;
 mod generated;
+mod immutable;
 mod node;
 mod object;
 mod own;

@@ -27,6 +27,9 @@ pub struct NodeFacts {
     /// Taints that keep pods away.
     #[serde(skip)]
     pub taints: Vec<Taint>,
+    /// Resources beyond CPU, memory and storage that the node offers, such as `nvidia.com/gpu`.
+    #[serde(skip)]
+    pub offers: BTreeSet<String>,
     /// Bytes of storage that pods and images may use, if reported.
     pub storage_bytes: Option<u64>,
     /// Bytes of the images that the node reports. It reports at most 50 images by default, so this is a lower bound.
@@ -98,6 +101,7 @@ impl NodeFacts {
             unschedulable: node.pointer("/spec/unschedulable").and_then(Value::as_bool).unwrap_or(false),
             labels: strings(node.pointer("/metadata/labels")),
             taints,
+            offers: offers(node),
             storage_bytes: storage.and_then(bytes),
             image_bytes: images
                 .iter()
@@ -113,7 +117,7 @@ impl NodeFacts {
     }
 
     /// Whether a pod with this spec can be placed here: cordon, taints, `nodeName`, `nodeSelector` and required node
-    /// affinity. Free CPU and memory are left out on purpose: they change by the minute, and an image that is there in
+    /// affinity, and resources such as accelerators. Free CPU and memory are left out on purpose: they change by the minute, and an image that is there in
     /// vain costs less than one that is missing.
     pub fn admits(&self, pod_spec: &Value) -> bool {
         let name = text(pod_spec, "/nodeName");
@@ -126,6 +130,9 @@ impl NodeFacts {
             return false;
         }
         if !self.taints.iter().all(|t| tolerated(tolerations, &t.key, &t.value, &t.effect)) {
+            return false;
+        }
+        if !extended(pod_spec).all(|resource| self.offers.contains(resource)) {
             return false;
         }
         let selector = strings(pod_spec.get("nodeSelector"));
@@ -150,6 +157,22 @@ impl NodeFacts {
         expressions.iter().all(|e| holds(e, self.labels.get(text(e, "/key")).map(String::as_str)))
             && fields.iter().all(|e| text(e, "/key") == "metadata.name" && holds(e, Some(&self.name)))
     }
+}
+
+/// The resources with a domain in their names that a node can give to pods.
+fn offers(node: &Value) -> BTreeSet<String> {
+    let resources = node.pointer("/status/allocatable").and_then(Value::as_object).into_iter().flatten();
+    resources
+        .filter(|(name, amount)| name.contains('/') && bytes(amount).is_some_and(|amount| amount > 0))
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// The resources with a domain in their names that a pod's containers ask for.
+fn extended(pod_spec: &Value) -> impl Iterator<Item = &str> {
+    let limits =
+        list(pod_spec, "/containers").iter().filter_map(|c| c.pointer("/resources/limits")?.as_object());
+    limits.flatten().map(|(name, _)| name.as_str()).filter(|name| name.contains('/'))
 }
 
 /// A toleration with an empty key and `Exists` tolerates everything; an empty effect matches all effects.
@@ -237,7 +260,7 @@ mod tests {
             "status": {
                 "nodeInfo": {"operatingSystem": "linux", "architecture": "amd64"},
                 "conditions": [{"type": "Ready", "status": "True"}, {"type": "DiskPressure", "status": "False"}],
-                "allocatable": {"ephemeral-storage": "10Gi"},
+                "allocatable": {"ephemeral-storage": "10Gi", "x.com/gpu": "2", "x.com/none": "0"},
                 "images": [{"names": [format!("q.io/a@sha256:{}", "a".repeat(64)), "q.io/a:1"], "sizeBytes": 1_000}],
             },
         }))
@@ -271,6 +294,11 @@ mod tests {
             (tolerant(json!({"nodeSelector": {"zone": "a"}})), true),
             (tolerant(json!({"nodeSelector": {"zone": "b"}})), false),
             (tolerant(json!({"nodeName": "n2"})), false),
+            (
+                tolerant(json!({"containers": [{"resources": {"limits": {"x.com/gpu": "1", "cpu": "1"}}}]})),
+                true,
+            ),
+            (tolerant(json!({"containers": [{"resources": {"limits": {"x.com/none": "1"}}}]})), false),
             (tolerant(affinity(json!({"key": "zone", "operator": "In", "values": ["b", "a"]}))), true),
             (tolerant(affinity(json!({"key": "zone", "operator": "NotIn", "values": ["a"]}))), false),
             (tolerant(affinity(json!({"key": "gpus", "operator": "Gt", "values": ["1"]}))), true),

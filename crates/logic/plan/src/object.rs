@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::PlanError;
 use crate::adopt::{Adoption, LAST_APPLIED, adopt, is_controller, last_applied};
+use crate::immutable::{immutable_changes, may_be_replaced};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
 use crate::value::{canonical, remove, replace, without_nulls};
@@ -51,6 +52,8 @@ pub struct Sides<'a> {
     pub live: Option<&'a Value>,
     /// Whether the inventory says that the object is ours.
     pub ours: bool,
+    /// Whether we created it: then it may be deleted to be created anew.
+    pub created: bool,
 }
 
 /// Decides what happens to one object. Pure: the same sides give the same step, so that it can be decided again just
@@ -85,6 +88,7 @@ pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
         kept: Vec::new(),
         taken: Vec::new(),
         conflicts: Vec::new(),
+        immutable: Vec::new(),
         taken_over: Vec::new(),
         precondition,
         body: Value::Null,
@@ -198,6 +202,8 @@ impl<'a> Decision<'a> {
         leaves.retain(|path| !is_identity(path));
 
         let mut body = self.sides.desired.clone();
+        // The object as it is created anew, if it has to be.
+        let mut whole = self.sides.desired.clone();
         let mut changes = Vec::new();
         let mut taken = Vec::new();
         let mut kept = Vec::new();
@@ -230,6 +236,11 @@ impl<'a> Decision<'a> {
                 Rule::Keep => {
                     kept.push(self.foreign(path, Some(rule)));
                     left.insert(format!("{path:#}"));
+                    if let Some(found) = found {
+                        replace(&mut whole, path, without_nulls(found));
+                    } else {
+                        remove(&mut whole, path);
+                    }
                     remove(&mut body, path);
                 }
                 Rule::Stop => {
@@ -263,6 +274,16 @@ impl<'a> Decision<'a> {
         } else {
             (Outcome::Unchanged, String::new())
         };
+        let immutable = immutable_changes(self.key, &self.live, self.sides.desired);
+        let (outcome, cause) = match outcome {
+            _ if immutable.is_empty() => (outcome, cause),
+            Outcome::Conflict => (outcome, cause),
+            _ if self.sides.created && may_be_replaced(self.key) => {
+                body = whole;
+                (Outcome::Replaced, replaced_cause(&immutable, &kept))
+            }
+            _ => (Outcome::Conflict, fixed_cause(self.key, &immutable, self.sides.created)),
+        };
         let (taken_over, managed_fields) = match self.adoption {
             Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
             None => (Vec::new(), None),
@@ -275,6 +296,7 @@ impl<'a> Decision<'a> {
             kept,
             taken,
             conflicts,
+            immutable,
             taken_over,
             body,
             managed_fields,
@@ -340,6 +362,32 @@ fn conflict_cause(conflicts: &[ForeignField], gone: bool) -> String {
         let owners: Vec<&str> = owners.into_iter().collect();
         format!("{} was changed by {}", names(conflicts), owners.join(", "))
     }
+}
+
+/// Why an object is deleted and created again, and what goes with it.
+fn replaced_cause(immutable: &[String], kept: &[ForeignField]) -> String {
+    let mut cause =
+        format!("{} cannot be changed, so that it is deleted and created again", immutable.join(", "));
+    let lost: Vec<&str> = kept.iter().filter(|k| k.rule.is_none()).map(|k| k.field.as_str()).collect();
+    if !lost.is_empty() {
+        cause.push_str("; fields of others go with it: ");
+        cause.push_str(&lost.join(", "));
+    }
+    cause
+}
+
+/// Why a field that cannot be changed stops the run, and what to do.
+fn fixed_cause(key: &ObjectKey, immutable: &[String], created: bool) -> String {
+    let fields = immutable.join(", ");
+    if created {
+        return format!(
+            "{fields} cannot be changed, and deleting a {} to create it again would delete what it holds; give the release another name for it",
+            key.kind
+        );
+    }
+    format!(
+        "{fields} cannot be changed, and Scantling did not create it; delete it when nobody needs it as it is, or give the release another name for it"
+    )
 }
 
 fn changed_cause(changes: &[FieldChange]) -> String {

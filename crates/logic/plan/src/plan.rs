@@ -187,6 +187,7 @@ pub fn steps(
             base: previous.objects.get(&wanted.key),
             live: live.get(&wanted.key),
             ours: previous.inventory.contains_key(&wanted.key),
+            created: previous.inventory.get(&wanted.key) == Some(&Origin::Created),
         };
         let step = decide(frame, &wanted.key, wanted.wave, sides)?;
         steps.push(Step { adjusted: wanted.adjusted.clone(), ..step });
@@ -208,6 +209,14 @@ fn holds_data(key: &ObjectKey) -> Option<&'static str> {
     }
 }
 
+/// How many notebooks use an image of the catalogue, as its status says.
+fn in_use(object: &Value) -> u64 {
+    if object.get("kind").and_then(Value::as_str) != Some("NotebookImage") {
+        return 0;
+    }
+    object.pointer("/status/inUse").and_then(Value::as_u64).unwrap_or_default()
+}
+
 /// What happens to objects that only the previous release had.
 fn leftovers(
     previous: &Previous,
@@ -221,6 +230,13 @@ fn leftovers(
         .filter_map(|key| Some((key, live.get(key)?)))
         .map(|(key, object)| {
             let (outcome, cause) = match (previous.inventory.get(key), holds_data(key)) {
+                (Some(Origin::Created), _) if in_use(object) > 0 => (
+                    Outcome::Kept,
+                    format!(
+                        "the release no longer offers it, but {} notebooks use it; it goes with a run after they are gone",
+                        in_use(object)
+                    ),
+                ),
                 (Some(Origin::Created), None) => (Outcome::Pruned, "the release no longer has it".to_owned()),
                 (Some(Origin::Created), Some(why)) => {
                     (Outcome::KeptByUser, format!("the release no longer has it, but {why}"))

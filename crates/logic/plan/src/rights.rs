@@ -35,6 +35,9 @@ pub struct PolicyRule {
 /// Where a rule applies: namespace, group, resource, name.
 type At = (Option<String>, String, String, Option<String>);
 
+/// What rules that become one have in common: namespace, group, names, verbs.
+type Same = (Option<String>, String, Vec<String>, Vec<String>);
+
 #[derive(Default)]
 struct Rights(BTreeMap<At, BTreeSet<&'static str>>);
 
@@ -57,7 +60,6 @@ impl Rights {
             let at = (namespace, group, resource, None);
             by_resource.entry((at, verbs.into_iter().collect())).or_default().extend(name);
         }
-        type Same = (Option<String>, String, Vec<String>, Vec<String>);
         let mut rules: BTreeMap<Same, BTreeSet<String>> = BTreeMap::new();
         for (((namespace, group, resource, _), verbs), names) in by_resource {
             let verbs = verbs.into_iter().map(ToOwned::to_owned).collect();

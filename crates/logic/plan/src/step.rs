@@ -117,6 +117,9 @@ pub struct Step {
     /// Fields that stop the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conflicts: Vec<ForeignField>,
+    /// Fields that have another value in the release and cannot be changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub immutable: Vec<String>,
     /// Field managers whose fields become ours.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub taken_over: Vec<String>,
@@ -133,14 +136,14 @@ pub struct Step {
 impl Step {
     /// A step about an object that no release wants: it is deleted, or stays for a reason. `live` is what was read.
     pub fn removal(
-        key: ObjectKey,
+        key: &ObjectKey,
         wave: Wave,
         outcome: Outcome,
         cause: String,
         live: Value,
         precondition: Digest,
     ) -> Self {
-        Self { outcome, cause, body: live, ..blank(&key, wave, precondition) }
+        Self { outcome, cause, body: live, ..blank(key, wave, precondition) }
     }
 
     /// Whether the step writes anything.

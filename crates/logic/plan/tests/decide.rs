@@ -57,7 +57,13 @@ fn step(case: &Case<'_>) -> Step {
     let legacy = BTreeSet::from(["kubectl-client-side-apply".to_owned(), "oc".to_owned()]);
     let frame = Frame { schema: Schema::kubernetes(), rules: &release.ownership, legacy_managers: &legacy };
     let key: ObjectKey = object::key(case.desired).unwrap();
-    let sides = Sides { desired: case.desired, base: case.base, live: case.live, ours: case.ours };
+    let sides = Sides {
+        desired: case.desired,
+        base: case.base,
+        live: case.live,
+        ours: case.ours,
+        created: case.ours,
+    };
     decide(&frame, &key, Wave::Configuration, sides).unwrap()
 }
 

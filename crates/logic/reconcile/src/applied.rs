@@ -10,12 +10,17 @@ pub(crate) const APPLIED: &str = "scantling.dev/applied";
 
 /// Writes the digest of an object into it.
 pub(crate) fn sealed(mut object: Value) -> Value {
-    let digest = Digest::of(object.to_string().as_bytes()).to_string();
+    let digest = digest_of(&object);
     if !object["metadata"]["annotations"].is_object() {
         object["metadata"]["annotations"] = json!({});
     }
     object["metadata"]["annotations"][APPLIED] = json!(digest);
     object
+}
+
+/// The digest of a value.
+pub(crate) fn digest_of(value: &Value) -> String {
+    Digest::of(value.to_string().as_bytes()).to_string()
 }
 
 /// Was this (sealed) object applied, and is it still so?
@@ -59,7 +64,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// A resource quantity in thousandths, as far as it fits: `1`, `500m`, `1.5Gi`, `100M`.
-fn quantity(text: &str) -> Option<i128> {
+pub(crate) fn quantity(text: &str) -> Option<i128> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, suffix) = text.split_at(end);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));

@@ -105,6 +105,11 @@ impl Catalogue {
         &self.entries
     }
 
+    /// Every written name, in its canonical text, that counts as an entry.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     /// What a selection stands for.
     pub(crate) fn select(&self, namespace: &str, selection: &str) -> Result<&Entry, Unresolved> {
         let here = || self.entries.iter().filter(|entry| entry.namespace == namespace);
@@ -132,6 +137,11 @@ impl Catalogue {
     /// The entry as which a pod with this written image counts.
     pub fn named(&self, written: &Reference) -> Option<&Entry> {
         self.entries.get(*self.by_name.get(&written.canonical())?)
+    }
+
+    /// The entry that this digest is of.
+    pub(crate) fn with_digest(&self, digest: &Digest) -> Option<&Entry> {
+        self.entries.get(*self.by_digest.get(digest)?)
     }
 
     /// The packages of a digest: from the catalogue, else from what the context knows.

@@ -23,22 +23,30 @@
 mod action;
 mod applied;
 mod catalogue;
+mod catalogue_use;
 mod condition;
 mod context;
 mod crds;
+mod culler;
 mod difference;
+mod hardware_profile;
+mod interest;
 mod isolation;
 mod marker;
 mod notebook;
 mod platform;
 mod reconciler;
 pub mod serving;
+mod status_patch;
 
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
+pub use catalogue_use::CATALOGUE_USE;
 pub use context::{Context, Known, KnownImage, KnownImages};
 pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
+pub use culler::CULLER;
 pub use difference::difference;
+pub use interest::Interest;
 pub use isolation::{
     ALLOW_FROM, GATEWAY_LABEL, MAX_ALLOWED, SYSTEM_NAMESPACE, allowed_namespaces, network_policy,
 };
@@ -48,5 +56,5 @@ pub use notebook::{
     NotebookTemplate, RunningImage,
 };
 pub use platform::{Evidence, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise, RunKind, next};
-pub use reconciler::{RECONCILERS, Reconciler};
+pub use reconciler::{FIELD_SELECTORS, RECONCILERS, Reconciler};
 pub use serving::{MAX_SERVICE_NAME, SERVING};

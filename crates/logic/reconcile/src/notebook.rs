@@ -1,58 +1,69 @@
 //! Notebooks.
 //!
 //! # Flow
-//! `Notebook` (its annotation `notebooks.opendatahub.io/last-image-selection`) → entry of the catalogue (`NotebookImage`) → `StatefulSet` and
-//! `Service`, with the image by digest; pod → `status`: what is claimed, desired and running.
+//! `Notebook` (its annotation `notebooks.opendatahub.io/last-image-selection`) → entry of the catalogue (`NotebookImage`) → `StatefulSet`,
+//! `Service` and `NetworkPolicy`, with the image by digest; where a volume is asked for, a `PersistentVolumeClaim`; pod → `status`: what is
+//! claimed, desired and running.
 //!
 //! # Guarantees
-//! - The image is written by digest. Without one there is nothing: an unknown selection makes a condition and no objects.
-//! - While a notebook has started and is not stopped, its pod template is not written to, whatever changes in the catalogue or in the
-//!   notebook: a write would restart it. The condition `UpdatePending` says what waits. It also holds while the pod is away (a drained
-//!   node): the pod comes back with the image that it had.
+//! - The image is written by digest. Without one there is nothing: an unknown selection makes a condition and no objects. The same is true
+//!   of an unknown hardware profile, a missing volume and an annotation that cannot be read.
+//! - While a notebook has started and is not stopped, its pod template is not written to, whatever changes in the catalogue, in the
+//!   notebook or in this code: a write would restart it. The condition `UpdatePending` says what waits. It also holds while the pod is away (a
+//!   drained node) or its stateful set was deleted: the pod comes back with the image that it had.
 //! - It moves when its owner says so: by stopping and starting it (`kubeflow-resource-stopped`), or by
 //!   `notebooks.opendatahub.io/notebook-restart: "true"`, which is answered once, also by a driver that is killed in between.
 //! - A template that never started is corrected at once.
+//! - A volume claim is created, and never written to or deleted: nobody owns it.
+//! - No pod of another namespace gets an answer, unless the annotation `scantling.dev/allow-from` or the label of a gateway says so.
 //! - *Running* comes from the pod's image ID and nothing else.
 //!
 //! # Assumptions
 //! A stateful set of the notebook's name that the notebook controls is its own, whoever made it; the fields that this reconciler sets are
-//! taken over.
+//! taken over. Network policies are enforced by the cluster's network.
 //!
 //! # Caveats
-//! Annotations of the notebook are not copied to its pod. The working folder and the group of the file system are not defaulted. A digest in an
-//! image ID that nothing knows counts as another image and is marked as not known.
+//! A digest in an image ID that nothing knows counts as another image and is marked as not known. What keeps a stateful set from making its
+//! pod is only said in events, which the cluster forgets after an hour; what was read from one is kept until a pod is there.
 //!
 //! # Errors
-//! Conditions `ImageResolved` (reasons `NameTooLong`, `InvalidTemplate`, `NoSelection`, `NotPinned`, `UnknownSelection`, `BrokenEntry`,
-//! `AmbiguousSelection`, `ForeignObject`) and events of the same reasons.
+//! Conditions `ImageResolved` (reasons `InvalidName`, `NameTooLong`, `InvalidTemplate`, `NoSelection`, `NotPinned`, `UnknownTag`,
+//! `UnknownStream`, `BrokenEntry`, `AmbiguousSelection`, `ForeignObject`) and `Startable` (`InvalidAnnotation`, `UnknownProfile`,
+//! `BrokenProfile`, `VolumeMissing`, `QuotaExceeded`, `NotAdmitted`, `PodNotCreated`, `ImagePull`, `CrashLoop`, `Unschedulable`,
+//! `ContainerNotMade`, `NotStarting`), and events of the same reasons.
 
 mod definition;
 mod desired;
+mod obstacle;
+mod pod;
 mod resolve;
+mod settings;
 mod status;
 
 use std::collections::BTreeMap;
 
-use scantling_api::object;
+use scantling_api::ObjectKey;
+use scantling_api::object::{self, Container, ContainerKind};
 use scantling_observed::{
     ContainerState, Notebook, Observed, Pod, PodContainer, Service, StatefulSet, View, annotations,
 };
 use serde_json::{Value, json};
 
 use crate::action::{Action, EventKind, MANAGER, Target};
-use crate::applied::{APPLIED, is_applied};
+use crate::applied::is_applied;
 use crate::catalogue::Catalogue;
 use crate::condition::{self, Condition};
 use crate::context::Context;
 use crate::reconciler::Reconciler;
-use resolve::{Refusal, Resolved, resolve};
-use status::{Facts, IMAGE_RESOLVED, Running, UPDATE_PENDING};
-
+use crate::status_patch::patch;
 pub(crate) use definition::NOTEBOOK_DEFINITION;
 pub use definition::{
     Claimed, DesiredImage, NotebookCondition, NotebookSpec, NotebookStatus, NotebookTemplate, RunningImage,
 };
-pub(crate) use status::{patch, pending};
+use resolve::{Refusal, Resolved, resolve};
+use settings::{Settings, settings};
+use status::{Facts, IMAGE_RESOLVED, Running, STARTABLE};
+pub(crate) use status::{UPDATE_PENDING, pending};
 
 /// Longest name of a notebook, in bytes: a pod's label `controller-revision-hash` has the set's name and eleven characters more, and a
 /// label has at most 63.
@@ -64,9 +75,14 @@ pub const NOTEBOOKS: Reconciler = Reconciler {
     watches: &[
         ("kubeflow.org", "v1", "Notebook"),
         ("scantling.dev", "v1alpha1", "NotebookImage"),
+        ("infrastructure.opendatahub.io", "v1", "HardwareProfile"),
         ("apps", "v1", "StatefulSet"),
+        ("networking.k8s.io", "v1", "NetworkPolicy"),
         ("", "v1", "Service"),
+        ("", "v1", "PersistentVolumeClaim"),
+        ("", "v1", "Namespace"),
         ("", "v1", "Pod"),
+        ("", "v1", "Event"),
     ],
     reconcile,
 };
@@ -76,29 +92,47 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
     observed
         .notebooks()
         .filter(|notebook| !notebook.is_being_deleted())
-        .flat_map(|notebook| One { observed, context, catalogue: &catalogue, notebook }.reconcile())
+        .flat_map(|notebook| One::of(observed, context, &catalogue, notebook).reconcile())
         .collect()
 }
 
 /// One notebook and what surrounds it.
-#[derive(Clone, Copy)]
 struct One<'a> {
     observed: &'a Observed,
     context: &'a Context<'a>,
     catalogue: &'a Catalogue,
     notebook: Notebook<'a>,
+    set: Option<StatefulSet<'a>>,
+    resolved: Result<Resolved<'a>, Refusal>,
+    settings: Result<Settings, Refusal>,
 }
 
 impl<'a> One<'a> {
-    fn reconcile(self) -> Vec<Action> {
+    fn of(
+        observed: &'a Observed,
+        context: &'a Context<'a>,
+        catalogue: &'a Catalogue,
+        notebook: Notebook<'a>,
+    ) -> Self {
+        Self {
+            observed,
+            context,
+            catalogue,
+            notebook,
+            set: observed.one(notebook.namespace(), notebook.name()),
+            resolved: resolve(notebook, catalogue, context),
+            settings: settings(notebook, observed, context),
+        }
+    }
+
+    fn reconcile(mut self) -> Vec<Action> {
         let Some(target) = Target::of(self.notebook.object()) else { return Vec::new() };
         if self.notebook.wants_restart() {
             return vec![self.accept_restart(target)];
         }
-        let resolved = resolve(self.notebook, self.catalogue, self.context);
-        let set = self.observed.one::<StatefulSet<'_>>(self.notebook.namespace(), self.notebook.name());
         let service = self.observed.one::<Service<'_>>(self.notebook.namespace(), self.notebook.name());
-        let foreign = [set.map(View::object), service.map(View::object)]
+        let policy = self.policy();
+        let foreign = [self.set.map(View::object), service.map(View::object), policy]
             .into_iter()
             .flatten()
             .find(|object| !self.controls(object));
@@ -109,28 +143,76 @@ impl<'a> One<'a> {
                 self.notebook.namespace(),
                 self.notebook.name()
             );
-            return self.report(target, &Err(Refusal { reason: "ForeignObject", message }), None);
+            self.resolved = Err(Refusal { reason: "ForeignObject", message });
+            self.set = None;
+            return self.report(target);
         }
-        let mut actions = Vec::new();
-        if let Some(image) = self.image(&resolved, set) {
-            let wanted = desired::stateful_set(self.notebook, image, set);
-            if !self.is_held(&wanted, set) {
-                actions.extend(apply_unless_done(desired::service(self.notebook), service.map(View::object)));
-                actions.extend(apply_unless_done(wanted, set.map(View::object)));
-                actions.extend(self.replace_stuck_pod(set));
-            }
-        }
-        actions.extend(self.report(target, &resolved, set));
+        let mut actions = self.objects(service, policy);
+        actions.extend(self.report(target));
         actions
     }
 
+    /// Writes what is missing of the notebook's objects.
+    fn objects(&self, service: Option<Service<'a>>, policy: Option<&'a Value>) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let image = self.image();
+        let (Some(image), Some(settings)) = (image, self.usable_settings()) else { return actions };
+        let wanted = desired::stateful_set(self.notebook, image, &settings, self.set);
+        let held = self.is_held(&wanted);
+        let container = if held { self.live_container() } else { self.notebook.container() };
+        let wanted_service = desired::service(self.notebook, container);
+        let wanted_policy = desired::policy(self.notebook, container, &settings, self.context.namespace);
+        // The policy first: there is no moment in which somebody else could ask.
+        actions.extend(apply_unless_done(wanted_policy, policy));
+        actions.extend(apply_unless_done(wanted_service, service.map(View::object)));
+        if let Some(volume) = &settings.volume {
+            let claim = volume.claim(self.notebook);
+            let is_there = object::key(&claim).is_ok_and(|key| self.observed.contains(&key));
+            if !is_there {
+                actions.push(Action::Create { object: claim });
+            }
+        }
+        if !held {
+            actions.extend(apply_unless_done(wanted, self.set.map(View::object)));
+            actions.extend(self.replace_stuck_pod());
+        }
+        actions
+    }
+
+    /// The settings to make objects with. What cannot be given keeps a notebook from being made or started, but not from being stopped.
+    fn usable_settings(&self) -> Option<Settings> {
+        let is_there = self.set.is_some();
+        let runs = self.set.is_some_and(|set| set.replicas() > 0);
+        match &self.settings {
+            Ok(settings) if runs || self.notebook.is_stopped() || self.missing_claim().is_none() => {
+                Some(settings.clone())
+            }
+            Err(_) if is_there && self.notebook.is_stopped() => Some(Settings::default()),
+            _ => None,
+        }
+    }
+
+    fn missing_claim(&self) -> Option<Refusal> {
+        obstacle::missing_claim(self.notebook, self.observed, self.settings.as_ref().ok()?)
+    }
+
+    /// The network policy of the notebook's name.
+    fn policy(&self) -> Option<&'a Value> {
+        self.observed.get(&ObjectKey::namespaced(
+            "networking.k8s.io",
+            "NetworkPolicy",
+            self.notebook.namespace(),
+            self.notebook.name(),
+        ))
+    }
+
     /// Does the notebook control this object?
-    fn controls(self, object: &Value) -> bool {
+    fn controls(&self, object: &Value) -> bool {
         object::controller(object).is_some_and(|owner| owner.uid == self.notebook.uid())
     }
 
     /// Turns the request for a restart into a time, in one write: whatever is read afterwards, it is answered exactly once.
-    fn accept_restart(self, target: Target) -> Action {
+    fn accept_restart(&self, target: Target) -> Action {
         let annotations = BTreeMap::from([
             (annotations::RESTART.to_owned(), None),
             (annotations::RESTART_REQUESTED.to_owned(), Some(self.context.now.to_owned())),
@@ -138,43 +220,52 @@ impl<'a> One<'a> {
         Action::Annotate { target, annotations }
     }
 
-    /// The image to write: the resolved one; else the one that the set has, so that stopping still works.
-    fn image(
-        self,
-        resolved: &Result<Resolved<'a>, Refusal>,
-        set: Option<StatefulSet<'a>>,
-    ) -> Option<&'a str> {
-        match resolved {
+    /// The image to write: the resolved one; else the one that the set has, so that stopping still works. A notebook whose set somebody
+    /// deleted comes back with what it ran.
+    fn image(&self) -> Option<&'a str> {
+        if self.set.is_none() && self.notebook.container().is_some() && self.started_image().is_some() {
+            return self.started_image();
+        }
+        match &self.resolved {
             Ok(resolved) => Some(resolved.image()),
-            Err(_) => self.live_image(set),
+            Err(_) => self.live_image(),
         }
     }
 
-    fn live_image(self, set: Option<StatefulSet<'a>>) -> Option<&'a str> {
-        set?.image_of(self.notebook.container()?.name())
+    fn live_image(&self) -> Option<&'a str> {
+        self.set?.image_of(self.notebook.container()?.name())
+    }
+
+    /// The notebook's container in the template of its set.
+    fn live_container(&self) -> Option<Container<'a>> {
+        let name = self.notebook.container()?.name();
+        let spec = self.set?.template()?.get("spec")?;
+        object::pod_containers(spec)
+            .into_iter()
+            .find(|container| container.kind == ContainerKind::Regular && container.name() == name)
     }
 
     /// The pod of the set, if the set controls it.
-    fn pod(self, set: Option<StatefulSet<'a>>) -> Option<Pod<'a>> {
-        let set = set?;
+    fn pod(&self) -> Option<Pod<'a>> {
+        let set = self.set?;
         let pod: Pod<'a> =
             self.observed.one(self.notebook.namespace(), &format!("{}-0", self.notebook.name()))?;
         let owner = object::controller(pod.object())?;
         (owner.uid == set.uid()).then_some(pod)
     }
 
-    fn container(self, pod: Pod<'a>) -> Option<PodContainer<'a>> {
+    fn container(&self, pod: Pod<'a>) -> Option<PodContainer<'a>> {
         let name = self.notebook.container()?.name();
         pod.regular_containers().find(|container| container.name == name)
     }
 
     /// The image that has started since the notebook was last stopped; remembered in the status, because the pod may be away.
-    fn started_image(self, set: Option<StatefulSet<'a>>) -> Option<&'a str> {
+    fn started_image(&self) -> Option<&'a str> {
         if self.notebook.is_stopped() {
             return None;
         }
         let seen = self
-            .pod(set)
+            .pod()
             .and_then(|pod| self.container(pod))
             .filter(|container| container.has_started())
             .map(|container| container.image);
@@ -185,8 +276,8 @@ impl<'a> One<'a> {
     }
 
     /// Must the set be left alone? Yes while it runs a template that has started, until the owner asks for a restart.
-    fn is_held(self, wanted: &Value, set: Option<StatefulSet<'a>>) -> bool {
-        let Some(live) = set.filter(|set| set.replicas() > 0) else { return false };
+    fn is_held(&self, wanted: &Value) -> bool {
+        let Some(live) = self.set.filter(|set| set.replicas() > 0) else { return false };
         if self.notebook.is_stopped() {
             return false;
         }
@@ -198,14 +289,14 @@ impl<'a> One<'a> {
         };
         let asked = restart(wanted);
         let is_answered = asked.is_none() || asked == restart(live.object());
-        let started = self.started_image(set);
-        is_answered && started.is_some() && started == self.live_image(set)
+        let started = self.started_image();
+        is_answered && started.is_some() && started == self.live_image()
     }
 
     /// A pod of an old template that cannot start keeps an ordered set from making a new one.
-    fn replace_stuck_pod(self, set: Option<StatefulSet<'a>>) -> Option<Action> {
-        let pod = self.pod(set)?;
-        let newest = object::text(set?.object(), "/status/updateRevision");
+    fn replace_stuck_pod(&self) -> Option<Action> {
+        let pod = self.pod()?;
+        let newest = object::text(self.set?.object(), "/status/updateRevision");
         let revision = pod.label("controller-revision-hash")?;
         let is_old = !newest.is_empty() && revision != newest;
         let is_stuck = !pod.has_started() && pod.trouble().is_some() && !pod.is_being_deleted();
@@ -215,73 +306,100 @@ impl<'a> One<'a> {
     }
 
     /// The status and the events.
-    fn report(
-        self,
-        target: Target,
-        resolved: &Result<Resolved<'a>, Refusal>,
-        set: Option<StatefulSet<'a>>,
-    ) -> Vec<Action> {
-        let pod = self.pod(set);
+    fn report(&self, target: Target) -> Vec<Action> {
+        let pod = self.pod();
         let container = pod.and_then(|pod| self.container(pod));
         let running = pod.zip(container).and_then(|(pod, container)| Running::of(pod, container));
-        let entry = resolved.as_ref().ok().and_then(Resolved::entry);
-        let image = resolved.as_ref().ok().map(Resolved::image);
-        let update = self.update_condition(resolved, running.as_ref(), set);
-        let conditions = vec![resolved_condition(resolved), update];
+        let conditions =
+            vec![self.resolved_condition(), self.startable(), self.update_condition(running.as_ref())];
         let mut actions = Vec::new();
         for condition in &conditions {
-            let is_bad = (condition.kind == IMAGE_RESOLVED) != condition.status;
-            if is_bad && condition.is_news(condition::live(self.notebook.object(), condition.kind)) {
+            let Some(reason) = condition.reason else { continue };
+            if condition.is_news(condition::live(self.notebook.object(), condition.kind)) {
                 let kind =
-                    if condition.kind == IMAGE_RESOLVED { EventKind::Warning } else { EventKind::Normal };
+                    if condition.kind == UPDATE_PENDING { EventKind::Normal } else { EventKind::Warning };
                 actions.push(Action::Event {
                     target: target.clone(),
                     kind,
-                    reason: condition.reason.to_owned(),
+                    reason: reason.to_owned(),
                     message: condition.message.clone(),
                 });
             }
         }
         let facts = Facts {
-            entry,
-            image,
+            entry: self.resolved.as_ref().ok().and_then(Resolved::entry),
+            image: self.resolved.as_ref().ok().map(Resolved::image),
             running,
             ready: container.is_some_and(PodContainer::is_ready),
             container_state: container.map(|container| container_state(container.state())),
-            started_image: self.started_image(set).map(str::to_owned),
+            started_image: self.started_image().map(str::to_owned),
+            pod,
             conditions,
         };
-        let wanted = facts.to_json(self.notebook, self.catalogue, self.context);
-        if let Some(status) = patch(self.notebook.object().get("status"), &wanted) {
+        let wanted = facts.status(self.notebook, self.catalogue, self.context);
+        if let Some(status) = patch(self.notebook.object().get("status"), &status::whole(&wanted)) {
             actions.push(Action::PatchStatus { target, status });
         }
         actions
     }
 
-    fn update_condition(
-        self,
-        resolved: &Result<Resolved<'a>, Refusal>,
-        running: Option<&Running>,
-        set: Option<StatefulSet<'a>>,
-    ) -> Condition {
-        let condition = |status, reason, message: &str| Condition {
-            kind: UPDATE_PENDING,
-            status,
-            reason,
-            message: message.to_owned(),
+    fn resolved_condition(&self) -> Condition {
+        match &self.resolved {
+            Ok(resolved) => {
+                Condition::good(IMAGE_RESOLVED, true, format!("it stands for {}", resolved.image()))
+            }
+            Err(refusal) => Condition::bad(IMAGE_RESOLVED, false, refusal.reason, refusal.message.clone()),
+        }
+    }
+
+    /// Whether something keeps it from starting.
+    fn startable(&self) -> Condition {
+        match self.obstacle() {
+            Some(refusal) => Condition::bad(STARTABLE, false, refusal.reason, refusal.message),
+            None => Condition::good(STARTABLE, true, "nothing keeps it from starting".to_owned()),
+        }
+    }
+
+    fn obstacle(&self) -> Option<Refusal> {
+        if let Err(refusal) = &self.settings {
+            return Some(refusal.clone());
+        }
+        if self.notebook.is_stopped() {
+            return None;
+        }
+        if let Some(pod) = self.pod() {
+            return obstacle::trouble(pod);
+        }
+        if let Some(missing) = self.missing_claim() {
+            return Some(missing);
+        }
+        let set = self.set.filter(|set| set.replicas() > 0)?;
+        obstacle::failed_create(set, self.observed).or_else(|| self.remembered_obstacle())
+    }
+
+    /// What an event said that the cluster has forgotten since.
+    fn remembered_obstacle(&self) -> Option<Refusal> {
+        let live = condition::live(self.notebook.object(), STARTABLE)?;
+        let reason = object::text(live, "/reason");
+        let reason =
+            ["QuotaExceeded", "NotAdmitted", "PodNotCreated"].into_iter().find(|known| *known == reason)?;
+        Some(Refusal { reason, message: object::text(live, "/message").to_owned() })
+    }
+
+    fn update_condition(&self, running: Option<&Running>) -> Condition {
+        let none = |message: &str| Condition::good(UPDATE_PENDING, false, message.to_owned());
+        let Some(live) = self.set.filter(|_| !self.notebook.is_stopped()) else {
+            return none("the next start takes what the catalogue has then");
         };
-        let Some(live) = set.filter(|_| !self.notebook.is_stopped()) else {
-            return condition(false, "Stopped", "the next start takes what the catalogue has then");
+        let (Ok(resolved), Ok(settings)) = (&self.resolved, &self.settings) else {
+            return none("it keeps what it has");
         };
-        let Ok(resolved) = resolved else {
-            return condition(false, "Unresolved", "it keeps the image that it has");
-        };
-        let wanted = desired::stateful_set(self.notebook, resolved.image(), set);
-        if !self.is_held(&wanted, set) {
-            return condition(false, "UpToDate", "it runs what its selection stands for");
+        let wanted = desired::stateful_set(self.notebook, resolved.image(), settings, self.set);
+        if !self.is_held(&wanted) {
+            return none("it runs what its selection stands for");
         }
         let known = running.map(|running| running.digest.clone()).or_else(|| {
-            let written = scantling_image::Reference::parse(self.live_image(set)?).ok()?;
+            let written = scantling_image::Reference::parse(self.live_image()?).ok()?;
             written.digest().cloned()
         });
         let text = resolved
@@ -289,17 +407,15 @@ impl<'a> One<'a> {
             .zip(known)
             .and_then(|(entry, digest)| pending(self.catalogue, entry, &digest, self.context));
         if let Some(text) = text {
-            return condition(true, "NewImage", &format!("a restart brings {text}"));
+            let message = format!("a restart brings {text}");
+            return Condition::bad(UPDATE_PENDING, true, "NewImage", message);
         }
-        let seal = object::annotation(&wanted, APPLIED);
-        if seal == object::annotation(live.object(), APPLIED) {
-            condition(false, "UpToDate", "it runs what its selection stands for")
+        let made_from = object::annotation(&wanted, desired::POD);
+        if made_from == object::annotation(live.object(), desired::POD) {
+            none("it runs what its selection stands for")
         } else {
-            condition(
-                true,
-                "NotebookChanged",
-                "the definition of the notebook has changed; a restart takes it",
-            )
+            let message = "the definition of the notebook, or what the platform makes of it, has changed; a restart takes it";
+            Condition::bad(UPDATE_PENDING, true, "NotebookChanged", message.to_owned())
         }
     }
 }
@@ -307,23 +423,6 @@ impl<'a> One<'a> {
 pub(crate) fn apply_unless_done(wanted: Value, live: Option<&Value>) -> Option<Action> {
     let done = live.is_some_and(|live| is_applied(&wanted, live));
     (!done).then(|| Action::Apply { object: wanted, manager: MANAGER.to_owned(), force: true })
-}
-
-fn resolved_condition(resolved: &Result<Resolved<'_>, Refusal>) -> Condition {
-    match resolved {
-        Ok(resolved) => Condition {
-            kind: IMAGE_RESOLVED,
-            status: true,
-            reason: "Resolved",
-            message: format!("it stands for {}", resolved.image()),
-        },
-        Err(refusal) => Condition {
-            kind: IMAGE_RESOLVED,
-            status: false,
-            reason: refusal.reason,
-            message: refusal.message.clone(),
-        },
-    }
 }
 
 /// As existing clients read it.

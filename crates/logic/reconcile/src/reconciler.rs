@@ -16,6 +16,16 @@ pub struct Reconciler {
     pub reconcile: fn(&Observed, &Context<'_>) -> Vec<Action>,
 }
 
+/// Kinds of which only some objects are read: group, kind and a selector of fields. A cluster has far more events than anything else.
+pub const FIELD_SELECTORS: &[(&str, &str, &str)] =
+    &[("", "Event", "reason=FailedCreate,involvedObject.kind=StatefulSet")];
+
 /// Every reconciler, in the order in which to call them.
-pub const RECONCILERS: &[Reconciler] =
-    &[crate::notebook::NOTEBOOKS, crate::marker::MARKER, crate::serving::SERVING, crate::platform::PLATFORM];
+pub const RECONCILERS: &[Reconciler] = &[
+    crate::notebook::NOTEBOOKS,
+    crate::marker::MARKER,
+    crate::catalogue_use::CATALOGUE_USE,
+    crate::culler::CULLER,
+    crate::serving::SERVING,
+    crate::platform::PLATFORM,
+];

@@ -51,8 +51,9 @@ use crate::action::{Action, EventKind, MANAGER, Target};
 use crate::condition;
 use crate::context::Context;
 use crate::isolation::{ALLOW_FROM, SYSTEM_NAMESPACE, allowed_namespaces};
-use crate::notebook::{apply_unless_done, patch};
+use crate::notebook::apply_unless_done;
 use crate::reconciler::Reconciler;
+use crate::status_patch::patch;
 
 use desired::Template;
 use refusal::{Failure, Refusal};

@@ -244,6 +244,7 @@ fn connected(stage: &Stage<'_>, release: &ScenarioRelease) -> Option<Controllers
         namespace: release.release.namespace.clone().unwrap_or_default(),
         clock: Clock::starting_at(stage.sandbox.with(|world| world.timestamp())),
         recorder: stage.recorder.clone(),
+        entropy: Entropy::from_seed(stage.options.seed),
     })
 }
 

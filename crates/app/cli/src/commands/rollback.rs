@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
                 action: Action::Rollback,
                 purpose: Purpose::Change,
                 place: &connected.place.to_string(),
-                command: &to.map_or("scantling rollback".to_owned(), |to| format!("scantling rollback {to}")),
+                command: &runs::again("rollback"),
                 texts: &Texts::new(),
                 detail: arguments.shown.detail(),
                 screen: terminal::screen(),

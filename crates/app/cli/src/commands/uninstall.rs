@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
                 action: Action::Uninstall,
                 purpose: Purpose::Change,
                 place: &connected.place.to_string(),
-                command: "scantling uninstall",
+                command: &runs::again("uninstall"),
                 texts: &Texts::new(),
                 detail: arguments.shown.detail(),
                 screen: terminal::screen(),

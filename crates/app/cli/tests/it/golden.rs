@@ -67,6 +67,7 @@ fn nothing_is_kept_that_no_test_makes() {
             .flatten()
             .map(|golden| golden.name.to_owned())
             .chain(crate::mistakes::BROKEN.iter().map(|broken| broken.name.to_owned()))
+            .chain(crate::cluster::KEPT.iter().copied().map(str::to_owned))
             .chain(
                 ["images-stale", "images-unpublished", "lock-unpublished", "lock-unpublished-file"]
                     .map(str::to_owned),

@@ -15,6 +15,7 @@ pub(crate) struct Open {
     child: Child,
     home: TempDir,
     kubeconfig: PathBuf,
+    mirrors: PathBuf,
     url: String,
 }
 
@@ -33,11 +34,26 @@ impl Open {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut next = || lines.next().expect("a line").unwrap();
         let kubeconfig = next().strip_prefix("export KUBECONFIG=").expect("a kubeconfig").into();
-        assert!(next().starts_with("export SCANTLING_MIRRORS="));
+        let mirrors = next().strip_prefix("export SCANTLING_MIRRORS=").expect("mirrors").into();
         let last = next();
         let (_, url) = last.split_once("open at ").expect("an address");
         let url = url.split(';').next().unwrap().to_owned();
-        Self { child, home, kubeconfig, url }
+        Self { child, home, kubeconfig, mirrors, url }
+    }
+
+    /// The file that leads to its API server.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The file that leads to its registries.
+    pub(crate) fn mirrors(&self) -> &Path {
+        &self.mirrors
+    }
+
+    /// Where its API server is.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// A folder for whatever a test needs.

@@ -10,6 +10,7 @@ use kube::Api;
 use kube::core::{ApiResource, DynamicObject};
 use kube::runtime::watcher::{self, Event, watcher};
 use scantling_api::GroupVersionKind;
+use scantling_observed::slim;
 use serde_json::Value;
 use tokio::time::{Sleep, sleep};
 
@@ -34,8 +35,14 @@ pub(crate) struct KindWatch {
 }
 
 impl KindWatch {
-    /// Watches all objects of a kind, in all namespaces.
-    pub(crate) fn open(client: kube::Client, resource: &Resource, jitter: Jitter) -> Self {
+    /// Watches all objects of a kind, in all namespaces or in one; only some, if a field selector says which.
+    pub(crate) fn open(
+        client: kube::Client,
+        resource: &Resource,
+        namespace: Option<&str>,
+        fields: Option<&str>,
+        jitter: Jitter,
+    ) -> Self {
         let api_resource = ApiResource {
             group: resource.gvk.group.clone(),
             version: resource.gvk.version.clone(),
@@ -43,8 +50,15 @@ impl KindWatch {
             kind: resource.gvk.kind.clone(),
             plural: resource.plural.clone(),
         };
-        let api: Api<DynamicObject> = Api::all_with(client, &api_resource);
-        let stream = watcher(api, watcher::Config::default().page_size(PAGE)).boxed();
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(client, namespace, &api_resource),
+            None => Api::all_with(client, &api_resource),
+        };
+        let mut config = watcher::Config::default().page_size(PAGE);
+        if let Some(fields) = fields {
+            config = config.fields(fields);
+        }
+        let stream = watcher(api, config).boxed();
         Self { gvk: resource.gvk.clone(), stream, pause: None, breaks: 0, listed: false, jitter }
     }
 
@@ -98,6 +112,7 @@ impl KindWatch {
             fields.insert("apiVersion".to_owned(), Value::String(self.gvk.api_version()));
             fields.insert("kind".to_owned(), Value::String(self.gvk.kind.clone()));
         }
+        slim(&mut value);
         value
     }
 }

@@ -124,6 +124,7 @@ fn structural_schema(schema: SchemaOf) -> Value {
 /// Every definition, in the order of their names.
 pub const DEFINITIONS: &[Definition] = &[
     crate::serving::CLUSTER_RUNTIME_DEFINITION,
+    crate::hardware_profile::HARDWARE_PROFILE_DEFINITION,
     crate::serving::SERVICE_DEFINITION,
     crate::catalogue::NOTEBOOK_IMAGE_DEFINITION,
     crate::notebook::NOTEBOOK_DEFINITION,

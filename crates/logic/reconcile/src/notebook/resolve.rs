@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::notebook::MAX_NAME;
 
 /// Most selections that a message lists.
-const MAX_LISTED: usize = 20;
+pub(super) const MAX_LISTED: usize = 20;
 
 /// Why a notebook is not made: a word for the condition and a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,15 @@ pub(super) fn resolve<'a>(
     context: &Context<'_>,
 ) -> Result<Resolved<'a>, Refusal> {
     let refuse = |reason, message| Err(Refusal { reason, message });
+    if !is_service_name(notebook.name()) {
+        return refuse(
+            "InvalidName",
+            format!(
+                "a service cannot be called {:?}: make the notebook anew under a name of small letters, digits and `-` that begins with a letter",
+                notebook.name()
+            ),
+        );
+    }
     if notebook.name().len() > MAX_NAME {
         return refuse(
             "NameTooLong",
@@ -93,22 +102,7 @@ pub(super) fn resolve<'a>(
     let namespace = namespace.unwrap_or(context.namespace);
     match catalogue.select(namespace, selection) {
         Ok(entry) => Ok(Resolved::Entry(entry)),
-        Err(Unresolved::Unknown { known }) if known.is_empty() => refuse(
-            "UnknownSelection",
-            format!("no image {selection:?}: the catalogue in namespace {namespace} is empty"),
-        ),
-        Err(Unresolved::Unknown { mut known }) => {
-            let more = known.len().saturating_sub(MAX_LISTED);
-            known.truncate(MAX_LISTED);
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            refuse(
-                "UnknownSelection",
-                format!(
-                    "no image {selection:?} in the catalogue of namespace {namespace}; it has {}{more}",
-                    known.join(", ")
-                ),
-            )
-        }
+        Err(Unresolved::Unknown { known }) => Err(unknown(selection, namespace, &known)),
         Err(Unresolved::Broken { name, reason }) => {
             refuse("BrokenEntry", format!("NotebookImage {namespace}/{name} cannot be used: {reason}"))
         }
@@ -120,4 +114,40 @@ pub(super) fn resolve<'a>(
             ),
         ),
     }
+}
+
+/// A selection that the catalogue does not have: the tag is gone, or the whole stream. Neither says that what runs is gone.
+fn unknown(selection: &str, namespace: &str, known: &[String]) -> Refusal {
+    if known.is_empty() {
+        return Refusal {
+            reason: "UnknownStream",
+            message: format!("no image {selection:?}: the catalogue in namespace {namespace} is empty"),
+        };
+    }
+    let stream =
+        |selection: &str| selection.rsplit_once(':').map_or(selection, |(stream, _)| stream).to_owned();
+    let of_stream: Vec<&String> = known.iter().filter(|other| stream(other) == stream(selection)).collect();
+    let (reason, offered) = if of_stream.is_empty() {
+        ("UnknownStream", known.iter().collect())
+    } else {
+        ("UnknownTag", of_stream)
+    };
+    let more = offered.len().saturating_sub(MAX_LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names: Vec<&str> = offered.into_iter().take(MAX_LISTED).map(String::as_str).collect();
+    Refusal {
+        reason,
+        message: format!(
+            "no image {selection:?} in the catalogue of namespace {namespace}: select one of {}{more}",
+            names.join(", ")
+        ),
+    }
+}
+
+/// Is this a name that a service can have (RFC 1035)?
+fn is_service_name(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters.next().is_some_and(|first| first.is_ascii_lowercase())
+        && characters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && !name.ends_with('-')
 }

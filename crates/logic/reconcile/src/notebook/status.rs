@@ -2,8 +2,10 @@
 
 use scantling_image::{Digest, Sameness};
 use scantling_observed::{Notebook, PackageVersion, Pod, PodContainer, View as _};
-use serde_json::{Map, Value, json};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
 
+use super::definition::{Claimed, DesiredImage, NotebookCondition, NotebookStatus, RunningImage};
 use crate::catalogue::{Catalogue, Entry};
 use crate::condition::{Condition, live};
 use crate::context::Context;
@@ -11,8 +13,10 @@ use crate::difference::difference;
 
 /// Whether the catalogue has what was selected.
 pub(super) const IMAGE_RESOLVED: &str = "ImageResolved";
+/// Whether anything keeps it from starting.
+pub(super) const STARTABLE: &str = "Startable";
 /// Whether a restart would bring something else.
-pub(super) const UPDATE_PENDING: &str = "UpdatePending";
+pub(crate) const UPDATE_PENDING: &str = "UpdatePending";
 
 /// What the pod of a notebook runs, from its image ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,54 +67,77 @@ pub(super) struct Facts<'a> {
     pub(super) ready: bool,
     pub(super) container_state: Option<Value>,
     pub(super) started_image: Option<String>,
+    pub(super) pod: Option<Pod<'a>>,
     pub(super) conditions: Vec<Condition>,
 }
 
 impl Facts<'_> {
-    /// The status; `null` where there is nothing to say.
-    pub(super) fn to_json(
+    /// The status.
+    pub(super) fn status(
         &self,
         notebook: Notebook<'_>,
         catalogue: &Catalogue,
         context: &Context<'_>,
-    ) -> Value {
-        let conditions: Vec<Value> = self
-            .conditions
-            .iter()
-            .map(|condition| condition.to_json(live(notebook.object(), condition.kind), context.now))
-            .collect();
-        let claimed = self.entry.map(|entry| {
-            json!({
-                "selection": entry.spec.selection, "title": entry.spec.title, "packages": entry.spec.packages,
-            })
+    ) -> NotebookStatus {
+        let claimed = self.entry.map(|entry| Claimed {
+            selection: entry.spec.selection.clone(),
+            title: entry.spec.title.clone(),
+            packages: entry.spec.packages.clone(),
         });
         let desired = match (self.entry, self.image) {
             (Some(entry), _) => {
                 let known = entry.spec.image.digest().and_then(|digest| catalogue.packages(digest, context));
                 let packages = shown(known.unwrap_or(&entry.spec.packages), &entry.spec.packages);
-                Some(json!({"image": entry.spec.image.written(), "packages": packages}))
+                Some(DesiredImage { image: entry.spec.image.written().to_owned(), packages: Some(packages) })
             }
-            (None, Some(image)) => Some(json!({"image": image, "packages": null})),
-            (None, None) => None,
+            (None, image) => image.map(|image| DesiredImage { image: image.to_owned(), packages: None }),
         };
         let running = self.running.as_ref().map(|running| {
             let known = catalogue.packages(&running.digest, context);
             let wanted = self.entry.map_or(&[][..], |entry| &entry.spec.packages);
-            json!({
-                "digest": running.digest.to_string(),
-                "node": running.node,
-                "packages": known.map(|known| shown(known, wanted)),
-            })
+            RunningImage {
+                digest: running.digest.to_string(),
+                node: running.node.clone(),
+                packages: known.map(|known| shown(known, wanted)),
+            }
         });
-        json!({
-            "conditions": conditions,
-            "readyReplicas": i32::from(self.ready),
-            "containerState": self.container_state,
-            "claimed": claimed,
-            "desired": desired,
-            "running": running,
-            "startedImage": self.started_image,
-        })
+        let container_state = match &self.container_state {
+            Some(Value::Object(state)) => state.clone(),
+            _ => Map::new(),
+        };
+        NotebookStatus {
+            conditions: self.all_conditions(notebook, context),
+            ready_replicas: i32::from(self.ready),
+            container_state,
+            observed_generation: notebook.object().pointer("/metadata/generation").and_then(Value::as_i64),
+            claimed,
+            desired,
+            running,
+            started_image: self.started_image.clone(),
+        }
+    }
+
+    /// The pod's conditions come first: clients show the first one that has a reason.
+    fn all_conditions(&self, notebook: Notebook<'_>, context: &Context<'_>) -> Vec<NotebookCondition> {
+        let of_pod = self.pod.and_then(|pod| pod.object().pointer("/status/conditions")?.as_array());
+        let ours = |kind: &str| self.conditions.iter().any(|condition| condition.kind == kind);
+        let mut all: Vec<NotebookCondition> = of_pod
+            .into_iter()
+            .flatten()
+            .filter_map(|condition| NotebookCondition::deserialize(condition).ok())
+            .filter(|condition| !ours(&condition.kind))
+            .collect();
+        all.extend(self.conditions.iter().map(|condition| NotebookCondition {
+            kind: condition.kind.to_owned(),
+            status: condition.word().to_owned(),
+            reason: condition.reason.map(str::to_owned),
+            message: Some(condition.message.clone()),
+            last_transition_time: Some(
+                condition.since(live(notebook.object(), condition.kind), context.now).to_owned(),
+            ),
+            last_probe_time: None,
+        }));
+        all
     }
 }
 
@@ -126,53 +153,13 @@ fn shown(packages: &[PackageVersion], named: &[PackageVersion]) -> Vec<PackageVe
         .collect()
 }
 
-/// The merge patch that makes a live status this one; `None` when nothing differs. A server drops the nulls of a merge patch, and a merge
-/// patch cannot take fields out of a map that it does not name, so whole fields are replaced through `null`s for what has to go.
-pub(crate) fn patch(live: Option<&Value>, wanted: &Value) -> Option<Value> {
-    let empty = json!({});
-    let live = live.filter(|live| live.is_object()).unwrap_or(&empty);
-    let mut changes = Map::new();
-    for (name, wanted) in wanted.as_object()? {
-        let wanted = without_nulls(wanted);
-        let have = live.get(name).unwrap_or(&Value::Null);
-        if *have != wanted {
-            changes.insert(name.clone(), merge(have, &wanted));
+/// A status with `null` for every field that has nothing to say, so that it goes from a live one.
+pub(super) fn whole(status: &NotebookStatus) -> Value {
+    let mut value = serde_json::to_value(status).unwrap_or_default();
+    if let Some(fields) = value.as_object_mut() {
+        for optional in ["observedGeneration", "claimed", "desired", "running", "startedImage"] {
+            fields.entry(optional).or_insert(Value::Null);
         }
     }
-    (!changes.is_empty()).then_some(Value::Object(changes))
-}
-
-/// The merge patch from one value to another.
-fn merge(from: &Value, to: &Value) -> Value {
-    let (Value::Object(from), Value::Object(to)) = (from, to) else { return to.clone() };
-    let mut changes = Map::new();
-    for name in from.keys().filter(|name| !to.contains_key(*name)) {
-        changes.insert(name.clone(), Value::Null);
-    }
-    for (name, to) in to {
-        match from.get(name) {
-            Some(from) if from == to => {}
-            Some(from) => {
-                changes.insert(name.clone(), merge(from, to));
-            }
-            None => {
-                changes.insert(name.clone(), to.clone());
-            }
-        }
-    }
-    Value::Object(changes)
-}
-
-fn without_nulls(value: &Value) -> Value {
-    match value {
-        Value::Object(fields) => Value::Object(
-            fields
-                .iter()
-                .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| (name.clone(), without_nulls(value)))
-                .collect(),
-        ),
-        Value::Array(items) => Value::Array(items.iter().map(without_nulls).collect()),
-        value => value.clone(),
-    }
+    value
 }

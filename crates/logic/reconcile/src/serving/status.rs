@@ -186,9 +186,11 @@ fn trouble(pod: Pod<'_>) -> Option<Trouble> {
     })
 }
 
-/// One line of a text: the last of a log, which is where programs say why they ended.
+/// One line of a text: the last that says what the error is, else the last, which is where programs say why they ended.
 fn shortened(text: &str) -> String {
-    let last = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let last = lines().filter_map(|line| line.strip_prefix("error: ")).last();
+    let last = last.or_else(|| lines().last()).unwrap_or_default();
     let mut end = last.len().min(MAX_MESSAGE);
     while !last.is_char_boundary(end) {
         end -= 1;

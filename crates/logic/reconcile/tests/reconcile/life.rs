@@ -15,6 +15,8 @@ enum Happens {
     Drain,
     Edit(u8),
     Scale,
+    SetDeleted,
+    ServiceDeleted,
     StatusLost,
 }
 
@@ -28,6 +30,8 @@ fn happens() -> impl Strategy<Value = Happens> {
         3 => Just(Happens::Drain),
         2 => (0u8..3).prop_map(Happens::Edit),
         1 => Just(Happens::Scale),
+        1 => Just(Happens::SetDeleted),
+        1 => Just(Happens::ServiceDeleted),
         1 => Just(Happens::StatusLost),
     ]
 }
@@ -80,6 +84,15 @@ fn let_happen(cluster: &mut Cluster, what: Happens) {
                 cluster.edit("apps", "StatefulSet", "anna", "nb", &json!({"spec": {"replicas": 0}}));
             }
         }
+        // By somebody who may delete; the cluster takes the pod along.
+        Happens::SetDeleted => {
+            for (group, kind, name) in [("apps", "StatefulSet", "nb"), ("", "Pod", "nb-0")] {
+                cluster.observed.remove(&scantling_api::ObjectKey::namespaced(group, kind, "anna", name));
+            }
+        }
+        Happens::ServiceDeleted => {
+            cluster.observed.remove(&scantling_api::ObjectKey::namespaced("", "Service", "anna", "nb"));
+        }
         // By somebody who may write the status; a pod that runs says by itself what has started.
         Happens::StatusLost => {
             cluster.edit("kubeflow.org", "Notebook", "anna", "nb", &json!({"status": null}));
@@ -100,8 +113,12 @@ proptest! {
             let_happen(&mut cluster, what);
             cluster.settle();
             prop_assert_eq!(cluster.settle(), 0);
-            let running = before.0 && !is_decision(what) && !matches!(what, Happens::Scale);
-            if running {
+            let ran = before.0 && !is_decision(what);
+            if ran && matches!(what, Happens::SetDeleted) {
+                let image = |template: &Option<Value>| template.as_ref().map(|t| t["spec"]["containers"][0]["image"].clone());
+                prop_assert_eq!(image(&template(&cluster)), image(&before.1), "another image");
+            }
+            if ran && !matches!(what, Happens::Scale | Happens::SetDeleted) {
                 prop_assert_eq!(template(&cluster), before.1, "moved by {:?}", what);
                 prop_assert_eq!(cluster.restarts.len(), before.2);
             }
@@ -119,6 +136,6 @@ proptest! {
         cluster.settle();
         let pod = cluster.get("", "Pod", "anna", "nb-0").unwrap();
         prop_assert_eq!(&pod["spec"]["containers"][0]["image"], &json!(image("c")));
-        prop_assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "UpToDate");
+        prop_assert_eq!(condition(&cluster, "nb", "UpdatePending").0, "False");
     }
 }

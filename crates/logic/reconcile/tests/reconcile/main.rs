@@ -1,9 +1,11 @@
 //! The reconcilers on a cluster of a few lines.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod idle;
 mod life;
 mod marks;
 mod notebooks;
 mod platform;
+mod pods;
 mod recorded;
 mod small_cluster;

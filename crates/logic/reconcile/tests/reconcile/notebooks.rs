@@ -63,7 +63,7 @@ fn a_notebook_gets_its_image_by_digest() {
         );
     }
     assert_eq!(condition(&cluster, "nb", "ImageResolved").0, "True");
-    assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "UpToDate");
+    assert_eq!(condition(&cluster, "nb", "UpdatePending").0, "False");
     assert!(cluster.events.is_empty());
 }
 
@@ -107,7 +107,7 @@ fn a_restart_takes_the_update_once() {
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("new").as_str()));
     assert_eq!(cluster.restarts, ["nb"]);
-    assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "UpToDate");
+    assert_eq!(condition(&cluster, "nb", "UpdatePending").0, "False");
     assert_eq!(status(&cluster)["running"]["digest"], digest("new").to_string());
     let notebook = cluster.get("kubeflow.org", "Notebook", "anna", "nb").unwrap();
     assert!(!annotations(notebook).contains_key("notebooks.opendatahub.io/notebook-restart"));
@@ -148,13 +148,16 @@ fn stopping_and_starting_takes_the_update() {
     cluster.annotate("nb", "kubeflow-resource-stopped", &json!("2026-01-01T00:00:00Z"));
     cluster.settle();
     assert_eq!(pod_image(&cluster), None);
-    assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "Stopped");
+    assert_eq!(
+        condition(&cluster, "nb", "UpdatePending").2,
+        "the next start takes what the catalogue has then"
+    );
     assert_eq!(status(&cluster)["running"], Value::Null);
     assert_eq!(status(&cluster)["startedImage"], Value::Null);
     cluster.annotate("nb", "kubeflow-resource-stopped", &Value::Null);
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("new").as_str()));
-    assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "UpToDate");
+    assert_eq!(condition(&cluster, "nb", "UpdatePending").0, "False");
 }
 
 #[test]
@@ -188,7 +191,7 @@ fn an_owners_edit_waits_for_a_restart_too() {
     cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", &json!("true"));
     cluster.settle();
     assert_eq!(set(&cluster)["spec"]["template"]["spec"]["serviceAccountName"], "x");
-    assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "UpToDate");
+    assert_eq!(condition(&cluster, "nb", "UpdatePending").0, "False");
 }
 
 #[test]
@@ -260,9 +263,12 @@ fn what_cannot_be_made_says_why_and_makes_nothing() {
             json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "nb", "namespace": "anna"}}),
         );
     };
-    let cases: [(&str, Option<&str>, Change<'_>, &str, &str); 8] = [
-        ("nb", Some("pytorch:1"), &catalogue, "UnknownSelection", "it has tensorflow:py3.8-cuda-11.0.3"),
-        ("nb", Some(SELECTION), &empty, "UnknownSelection", "is empty"),
+    let cases: [(&str, Option<&str>, Change<'_>, &str, &str); 11] = [
+        ("nb", Some("pytorch:1"), &catalogue, "UnknownStream", "select one of tensorflow:py3.8-cuda-11.0.3"),
+        ("nb", Some(SELECTION), &empty, "UnknownStream", "is empty"),
+        ("nb", Some("tensorflow:1"), &catalogue, "UnknownTag", "select one of tensorflow:py3.8-cuda-11.0.3"),
+        ("2nd", Some(SELECTION), &catalogue, "InvalidName", "begins with a letter"),
+        ("a.b", Some(SELECTION), &catalogue, "InvalidName", "small letters"),
         ("nb", None, &catalogue, "NotPinned", "whatever:latest"),
         ("nb", Some(""), &catalogue, "NotPinned", "whatever:latest"),
         ("nb", Some(SELECTION), &broken, "BrokenEntry", "no digest"),
@@ -308,7 +314,7 @@ fn a_selection_that_is_gone_keeps_what_runs_and_can_still_be_stopped() {
     cluster.remove("scantling.dev", "NotebookImage", PLATFORM, "tensorflow-py3.8-cuda-11.0.3");
     cluster.settle();
     assert_eq!(pod_image(&cluster), Some(image("old").as_str()));
-    assert_eq!(condition(&cluster, "nb", "ImageResolved").1, "UnknownSelection");
+    assert_eq!(condition(&cluster, "nb", "ImageResolved").1, "UnknownStream");
     cluster.annotate("nb", "kubeflow-resource-stopped", &json!("now"));
     cluster.settle();
     assert_eq!(pod_image(&cluster), None);

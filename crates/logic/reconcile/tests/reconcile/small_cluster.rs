@@ -117,9 +117,13 @@ impl Cluster {
         );
     }
 
+    fn time(&self) -> String {
+        format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60)
+    }
+
     /// What the reconcilers want now.
     pub(crate) fn wanted(&self) -> Vec<Action> {
-        let now = format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60);
+        let now = self.time();
         let context = Context { now: &now, namespace: PLATFORM, images: &self.images, platform: None };
         RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&self.observed, &context)).collect()
     }
@@ -228,7 +232,7 @@ impl Cluster {
                 pod["status"] = json!({"phase": "Running", "containerStatuses": [{
                     "name": name, "ready": true, "restartCount": 0, "image": written,
                     "imageID": format!("{}@{digest}", reference.name()),
-                    "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+                    "state": {"running": {"startedAt": self.time()}},
                 }]});
             }
             self.observed.insert(pod).unwrap();
@@ -259,7 +263,7 @@ pub(crate) fn condition(cluster: &Cluster, notebook: &str, kind: &str) -> (Strin
     let object = cluster.get("kubeflow.org", "Notebook", "anna", notebook).unwrap();
     let conditions = object["status"]["conditions"].as_array().unwrap();
     let found = conditions.iter().find(|condition| condition["type"] == kind).unwrap();
-    let text = |name: &str| found[name].as_str().unwrap().to_owned();
+    let text = |name: &str| found[name].as_str().unwrap_or_default().to_owned();
     (text("status"), text("reason"), text("message"))
 }
 

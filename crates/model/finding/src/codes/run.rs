@@ -41,4 +41,19 @@ table! {
         "the node reports an identifier that is known neither from the lock nor from the registry",
         "run the audit from a place that reaches the registry the node pulled from",
         upgrade Stops;
+    FIELD_FIXED = "SCN0809", Error,
+        "a field that the release changes cannot be changed in the object that is there",
+        "the API server refuses another value for this field once the object exists, and the object is not one that may be deleted and created again",
+        "delete the object when nobody needs it as it is, or give the release another name for it",
+        upgrade Refused;
+    RIGHT_MISSING = "SCN0810", Error,
+        "whoever runs it may not do what the release needs",
+        "the API server's access control does not allow an action that the run would come to",
+        "have an administrator run the command that is named, or `scantling rbac RELEASE | kubectl apply -f -` and bind the roles",
+        upgrade Refused;
+    NOT_ADOPTABLE = "SCN0811", Error,
+        "something is in the way that belongs to somebody else, or is about to go",
+        "the object is not Scantling's, differs from what the release declares, and cannot be shared: its owner would write it back, or a removal that is under way would take what is created",
+        "remove the other installation, or wait until the removal has ended; then run again",
+        upgrade Refused;
 }
