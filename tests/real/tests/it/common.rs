@@ -9,19 +9,45 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use scantling_cluster::{Clock, Cluster};
+use scantling_contents::BuiltImage;
 use scantling_image::{Digest, Reference};
-use scantling_real_tests::{RealCluster, image, pusher};
+use scantling_real_tests::{File, RealCluster, image, pusher};
 use scantling_release::{Release, Settings};
 use scantling_run::{Entropy, Environment};
 use serde_json::Value;
 
 /// Pushes an image whose program prints a text and then sleeps.
 pub(crate) fn push(to: &str, text: &str) -> Digest {
-    let files = BTreeMap::from([("/text".to_owned(), format!("{text}\n"))]);
+    let files = BTreeMap::from([("/text".to_owned(), File::text(format!("{text}\n")))]);
     let script = "cat /text; trap 'exit 0' TERM; while :; do sleep 3600 & wait; done";
     let built = image(&files, &["/bin/sh", "-c", script]).unwrap();
     let to = Reference::parse(to).unwrap();
     block_on(async { pusher().unwrap().push(&built, &to).await.unwrap().digest })
+}
+
+/// Pushes an image under a name in the cluster's registry.
+pub(crate) fn push_image(cluster: &RealCluster, image: &BuiltImage, name: &str) -> Digest {
+    let to = Reference::parse(&format!("{}/{name}", cluster.registry())).unwrap();
+    block_on(async { pusher().unwrap().push(image, &to).await.unwrap().digest })
+}
+
+/// Pushes an image of the operator for a release: the command that was built for this test, with the libraries that it was
+/// linked to.
+pub(crate) fn push_operator(cluster: &RealCluster, release: &str) {
+    let program = cluster.folder().join("scantling");
+    let stripped = Command::new("strip").arg("-o").arg(&program).arg(binary()).status();
+    if !stripped.is_ok_and(|status| status.success()) {
+        std::fs::copy(binary(), &program).unwrap();
+    }
+    let listed = Command::new("ldd").arg(&program).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let libraries = listed.split_whitespace().filter(|word| word.starts_with('/'));
+    let mut files: BTreeMap<String, File> =
+        libraries.map(|path| (path.to_owned(), File::program(Path::new(path)).unwrap())).collect();
+    files.insert("/usr/bin/scantling".to_owned(), File::program(&program).unwrap());
+    files.insert("/etc/release".to_owned(), File::text(release));
+    let built = image(&files, &["/usr/bin/scantling"]).unwrap();
+    push_image(cluster, &built, &format!("operator:{release}"));
 }
 
 /// Runs a future on this thread, which is in the cluster's network.
@@ -85,6 +111,10 @@ pub(crate) fn repository() -> PathBuf {
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        // Whoever runs all tests has built it with them.
+        if let Some(built) = std::env::var_os("SCANTLING_TEST_BINARY") {
+            return built.into();
+        }
         let program = std::env::current_exe().unwrap();
         let profile = program.parent().and_then(Path::parent).unwrap();
         let mut cargo = Command::new(env!("CARGO"));

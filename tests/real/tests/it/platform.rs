@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 
 use scantling_contents::{ImageDescription, LayerDescription, build};
-use scantling_image::Reference;
-use scantling_real_tests::{RealCluster, image, pusher};
+use scantling_real_tests::{File, RealCluster, image};
 use serde_json::{Value, json};
 
-use crate::common::{binary, block_on, done, get, kubectl, said, scantling, soon, writes_since};
+use crate::common::{
+    binary, done, get, kubectl, push_image, push_operator, said, scantling, soon, writes_since,
+};
 
 /// Packages of the images of a release: what a catalogue shows of them is read from there.
 fn packages(release: &str) -> Vec<(&'static str, BTreeMap<String, String>)> {
@@ -21,22 +22,21 @@ fn packages(release: &str) -> Vec<(&'static str, BTreeMap<String, String>)> {
         ("minimal", of(&[lab])),
         ("datascience", of(&[lab, learn, ("pandas", "2.3.3"), ("matplotlib", "3.10.7")])),
         ("mlserver", of(&[("mlserver", "1.7.1"), learn])),
-        ("operator", of(&[])),
     ]
 }
 
-/// Pushes an image of each name of a release that has its packages and sleeps.
+/// Pushes an image of each name of a release that has its packages and sleeps; the operator's is the operator.
 fn push_stand_ins(cluster: &RealCluster, release: &str) {
     let script = "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done";
-    let about = BTreeMap::from([("/etc/release".to_owned(), release.to_owned())]);
+    let about = BTreeMap::from([("/etc/release".to_owned(), File::text(release))]);
     let base = image(&about, &["/bin/sh", "-c", script]).unwrap();
     for (name, packages) in packages(release) {
         let path = "/usr/lib/python3.11/site-packages".to_owned();
         let layers = vec![LayerDescription::Python { path, packages }];
         let image = build(&ImageDescription { layers, ..Default::default() }, Some(&base)).unwrap();
-        let to = Reference::parse(&format!("{}/{name}:{release}", cluster.registry())).unwrap();
-        block_on(async { pusher().unwrap().push(&image, &to).await.unwrap() });
+        push_image(cluster, &image, &format!("{name}:{release}"));
     }
+    push_operator(cluster, release);
 }
 
 /// The images that people are offered: `name:tag`, with what is shown of each.
@@ -77,7 +77,8 @@ fn both_releases_with_small_images() {
     let upgrade = |release| [&["upgrade", release, "--yes"][..], &registry].concat();
 
     println!("{}", done(&cluster, &upgrade(one)));
-    //A
+    let images = offered(&cluster);
+    assert!(images.values().any(|it| it.contains("1.7.2")), "{images:#?}");
     // Once more: nothing to do.
     let seen = cluster.requests().unwrap().len();
     let text = done(&cluster, &[&upgrade(one)[..], &["--verbose"]].concat());
@@ -106,7 +107,8 @@ fn both_releases_with_small_images() {
     }
     let text = continued(&cluster, &upgrade(two));
     println!("{text}");
-    //B
+    let images = offered(&cluster);
+    assert!(images.values().any(|it| it.contains("1.8.0")), "{images:#?}");
     let seen = cluster.requests().unwrap().len();
     done(&cluster, &upgrade(two));
     assert_eq!(writes_since(&cluster, seen), [""; 0]);
