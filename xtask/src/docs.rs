@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
         ("commands.md", commands::page(root)?),
         ("files.md", files::page(root)?),
         ("findings.md", findings::page()),
+        ("reports.md", files::reports(root)?),
     ];
     if arguments.check {
         check(root, &pages)?;

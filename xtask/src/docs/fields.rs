@@ -42,7 +42,18 @@ struct Field {
     name: String,
     shape: Shape,
     required: bool,
+    /// Left out of what is written when there is nothing to say.
+    left_out: bool,
     docs: String,
+}
+
+/// What the last but one column of a table says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Column {
+    /// Whether a field of a file has to be there.
+    Needed,
+    /// Whether a field of a report is always there and not null.
+    Always,
 }
 
 struct Variant {
@@ -122,12 +133,16 @@ impl Types {
             let ident = field.ident.as_ref().with_context(|| format!("{owner} has fields without names"))?;
             let ident = ident.to_string();
             let serde = Serde::read(&field.attrs)?;
+            if serde.skipped {
+                continue;
+            }
             let (shape, optional) =
                 shape(&field.ty).with_context(|| format!("in the type of {owner}.{ident}"))?;
             read.push(Field {
                 name: serde.name_of(&ident, &container, Position::Field)?,
                 shape,
                 required: !(optional || serde.default || container.default),
+                left_out: optional || serde.left_out,
                 docs: docs(&field.attrs),
             });
         }
@@ -135,15 +150,24 @@ impl Types {
     }
 
     /// The table of a type: one row for each field, fields of fields included, or for each value.
-    pub(crate) fn table(&self, name: &str, elsewhere: &BTreeMap<&str, &str>) -> anyhow::Result<String> {
-        let mut rows = Rows { types: self, elsewhere, text: String::new() };
+    pub(crate) fn table(
+        &self,
+        name: &str,
+        elsewhere: &BTreeMap<&str, &str>,
+        column: Column,
+    ) -> anyhow::Result<String> {
+        let mut rows = Rows { types: self, elsewhere, column, text: String::new() };
         match self.0.get(name) {
             Some(Kind::Mapping(fields)) => rows.fields("", fields, 0)?,
             Some(Kind::Choice(variants)) if are_values(variants) => return values(variants),
             Some(Kind::Choice(variants)) => rows.variants("", variants, 0)?,
             None => bail!("no type {name} in these files"),
         }
-        Ok(format!("| field | value | needed | meaning |\n|---|---|---|---|\n{}", rows.text))
+        let heading = match column {
+            Column::Needed => "needed",
+            Column::Always => "always",
+        };
+        Ok(format!("| field | value | {heading} | meaning |\n|---|---|---|---|\n{}", rows.text))
     }
 }
 
@@ -164,6 +188,7 @@ fn values(variants: &[Variant]) -> anyhow::Result<String> {
 struct Rows<'t> {
     types: &'t Types,
     elsewhere: &'t BTreeMap<&'t str, &'t str>,
+    column: Column,
     text: String,
 }
 
@@ -172,8 +197,12 @@ impl Rows<'_> {
         ensure!(depth < NESTING_MAX, "{before}: nested too deeply; does the type hold itself?");
         for field in fields {
             let path = join(before, &field.name);
-            let needed = if field.required { "yes" } else { "" };
-            self.row(&path, &field.shape, needed, &field.docs, depth)?;
+            let is_there = match self.column {
+                Column::Needed => field.required,
+                Column::Always => !field.left_out,
+            };
+            let there = if is_there { "yes" } else { "" };
+            self.row(&path, &field.shape, there, &field.docs, depth)?;
         }
         Ok(())
     }
@@ -284,6 +313,8 @@ struct Serde {
     rename: Option<String>,
     rename_all: Option<String>,
     default: bool,
+    left_out: bool,
+    skipped: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -307,7 +338,11 @@ impl Serde {
                     serde.rename_all = text;
                 } else if meta.path.is_ident("default") {
                     serde.default = true;
-                } else if !["deny_unknown_fields", "skip_serializing_if", "deserialize_with"]
+                } else if meta.path.is_ident("skip_serializing_if") {
+                    serde.left_out = true;
+                } else if meta.path.is_ident("skip") {
+                    serde.skipped = true;
+                } else if !["deny_unknown_fields", "deserialize_with"]
                     .iter()
                     .any(|known| meta.path.is_ident(known))
                 {
@@ -363,13 +398,14 @@ fn kebab(ident: &str) -> String {
     name
 }
 
-/// Whether serde reads the type.
+/// Whether serde reads or writes the type.
 fn is_data(attributes: &[Attribute]) -> bool {
     attributes.iter().filter(|attribute| attribute.path().is_ident("derive")).any(|attribute| {
         let mut found = false;
         // A derive that can't be read is none of serde's.
         let _ = attribute.parse_nested_meta(|meta| {
-            found |= meta.path.segments.last().is_some_and(|last| last.ident == "Deserialize");
+            let last = meta.path.segments.last();
+            found |= last.is_some_and(|last| ["Deserialize", "Serialize"].iter().any(|it| last.ident == it));
             Ok(())
         });
         found
@@ -480,8 +516,8 @@ mod tests {
 
     #[test]
     fn a_table_has_every_field_by_the_name_that_serde_reads() {
-        let table =
-            types(CODE).unwrap().table("File", &BTreeMap::from([("Step", "[step](#steps)")])).unwrap();
+        let elsewhere = BTreeMap::from([("Step", "[step](#steps)")]);
+        let table = types(CODE).unwrap().table("File", &elsewhere, Column::Needed).unwrap();
         let rows: Vec<&str> = table.lines().skip(2).collect();
         assert_eq!(
             rows,
@@ -500,10 +536,22 @@ mod tests {
 
     #[test]
     fn a_choice_between_values_has_a_table_of_its_own() {
-        let table = types(CODE).unwrap().table("Rule", &BTreeMap::new()).unwrap();
+        let table = types(CODE).unwrap().table("Rule", &BTreeMap::new(), Column::Needed).unwrap();
         assert_eq!(
             table,
             "| value | meaning |\n|---|---|\n| `one` | The first. |\n| `number-two` | The other. |\n"
+        );
+    }
+
+    #[test]
+    fn reports_say_what_is_always_there() {
+        let code = "#[derive(Serialize)] struct Report { /** A. */ a: String, /** B. */ b: Option<String>, \
+            /** C. */ #[serde(skip_serializing_if = \"Vec::is_empty\")] c: Vec<String>, /** D. */ #[serde(skip)] d: Odd }";
+        let table = types(code).unwrap().table("Report", &BTreeMap::new(), Column::Always).unwrap();
+        let rows: Vec<&str> = table.lines().skip(2).collect();
+        assert_eq!(
+            rows,
+            ["| `a` | text | yes | A. |", "| `b` | text |  | B. |", "| `c` | list: text |  | C. |"]
         );
     }
 
@@ -524,7 +572,7 @@ mod tests {
             ("struct File { a: String }", "no type File"),
         ];
         for (code, message) in cases {
-            let made = types(code).and_then(|types| types.table("File", &BTreeMap::new()));
+            let made = types(code).and_then(|types| types.table("File", &BTreeMap::new(), Column::Needed));
             let error = made.err().map(|error| format!("{error:#}")).unwrap_or_default();
             assert!(error.contains(message), "{code}: {error:?}");
         }

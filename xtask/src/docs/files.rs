@@ -1,4 +1,5 @@
-//! The page about files: a text written by hand, with tables of fields from the types that the files are decoded into.
+//! The pages about files and reports: texts written by hand, with tables of fields from the types that files are decoded into and
+//! reports are made of.
 //!
 //! A line `<!-- fields of TYPE: FILE FILE; OTHER is WORDS -->` in the text becomes the table of a type that is declared in
 //! one of the files. OTHER is a type that has a table of its own, and WORDS what to call it.
@@ -8,16 +9,27 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 
-use super::fields::Types;
+use super::fields::{Column, Types};
 
-const TEXT: &str = include_str!("files.md");
+const FILES: &str = include_str!("files.md");
+const REPORTS: &str = include_str!("reports.md");
 const BEGIN: &str = "<!-- fields of ";
 const END: &str = " -->";
 
-/// The page.
+/// The page about files.
 pub(crate) fn page(root: &Path) -> anyhow::Result<String> {
+    filled(root, FILES, Column::Needed)
+}
+
+/// The page about reports.
+pub(crate) fn reports(root: &Path) -> anyhow::Result<String> {
+    filled(root, REPORTS, Column::Always)
+}
+
+/// A text with its tables.
+fn filled(root: &Path, text: &str, column: Column) -> anyhow::Result<String> {
     let mut page = String::new();
-    for line in TEXT.lines() {
+    for line in text.lines() {
         let Some(directive) = Directive::parse(line) else {
             page.push_str(line);
             page.push('\n');
@@ -25,7 +37,7 @@ pub(crate) fn page(root: &Path) -> anyhow::Result<String> {
         };
         let directive = directive.with_context(|| format!("in the text about files: {line}"))?;
         let types = Types::read(root, &directive.files)?;
-        let table = types.table(directive.name, &directive.elsewhere);
+        let table = types.table(directive.name, &directive.elsewhere, column);
         page.push_str(&table.with_context(|| format!("in the table of {}", directive.name))?);
     }
     ensure!(!page.contains(BEGIN), "a directive does not stand on a line of its own");

@@ -132,6 +132,11 @@ impl Progress {
                     _ => format!("{} ({}), {objects}", count(*nodes, "node"), platforms.join(", ")),
                 }));
             }
+            What::Started { release, version, from } => {
+                let from = from.as_ref().filter(|from| *from != version);
+                let from = from.map(|from| format!("{from} → ")).unwrap_or_default();
+                news.push(line(format!("{release} {from}{version}")));
+            }
             What::Planned { create, update, replace, adopt, unchanged, prune } => {
                 let parts = [
                     (create, "to create"),

@@ -16,7 +16,13 @@ use crate::tree::{Entry, Node, Tree};
 use crate::{apt, deb, pip, wheel};
 
 /// Changes when the same recipe and lock give another image than before.
-const BUILDER: &str = "1";
+const BUILDER: &str = "3";
+
+/// In the value of an environment variable: what is different for images that are made of different things.
+const OWN: &str = "${OWN}";
+
+/// So many digits keep a few thousand images apart.
+const OWN_DIGITS: usize = 12;
 
 /// What makes programs that recipes ask for.
 const PROGRAMS_FROM: &str = "`cargo xtask image` builds it";
@@ -80,7 +86,7 @@ pub(crate) fn build(images: &Images, chain: &[Source], say: Say<'_>) -> Result<I
     }
     layers.push(BuiltLayer::new(layer, made_by(own)));
     let written: Vec<(WrittenLayer, String)> = layers.iter().map(BuiltLayer::written).collect();
-    let documents = ImageDocuments::new(&Platform::linux_amd64(), &settings(chain), &written)?;
+    let documents = ImageDocuments::new(&Platform::linux_amd64(), &settings(chain, &key), &written)?;
     layout::write(&folder, name, &documents)?;
     let built =
         Built { key, digest: Digest::of(&documents.manifest), config: Digest::of(&documents.config), layers };
@@ -192,7 +198,7 @@ fn own_files(
 }
 
 /// How an image is run: what its recipe says, over what those below say.
-fn settings(chain: &[Source]) -> ImageSettings {
+fn settings(chain: &[Source], key: &Digest) -> ImageSettings {
     let mut settings = ImageSettings::default();
     for Source { name, recipe, .. } in chain {
         let over = |lower: &mut String, upper: &String| {
@@ -207,8 +213,12 @@ fn settings(chain: &[Source]) -> ImageSettings {
         };
         over(&mut settings.user, &recipe.user);
         over(&mut settings.working_dir, &recipe.working_dir);
-        over_list(&mut settings.entrypoint, &recipe.entrypoint);
         over_list(&mut settings.cmd, &recipe.cmd);
+        if !recipe.entrypoint.is_empty() {
+            settings.entrypoint.clone_from(&recipe.entrypoint);
+            // What followed the entrypoint below means nothing to another program.
+            settings.cmd.clone_from(&recipe.cmd);
+        }
         over_list(&mut settings.ports, &recipe.ports);
         settings.env.extend(recipe.env.clone());
         settings.labels.extend(recipe.labels.clone());
@@ -216,6 +226,10 @@ fn settings(chain: &[Source]) -> ImageSettings {
         for (key, value) in standard {
             settings.labels.insert(format!("org.opencontainers.image.{key}"), value.to_owned());
         }
+    }
+    let own = key.hex().get(..OWN_DIGITS).unwrap_or(key.hex());
+    for value in settings.env.values_mut() {
+        *value = value.replace(OWN, own);
     }
     settings
 }

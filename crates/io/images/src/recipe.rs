@@ -58,13 +58,14 @@ pub(crate) struct Recipe {
     /// The folder in which it starts. Empty: that of the image below.
     #[serde(default)]
     pub(crate) working_dir: String,
-    /// Environment variables, added to those of the image below.
+    /// Environment variables, added to those of the image below. `${OWN}` in a value becomes digits that are different for images that
+    /// are made of different things.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, String>,
     /// The program and its first arguments. Empty: those of the image below.
     #[serde(default)]
     pub(crate) entrypoint: Vec<String>,
-    /// What follows the entrypoint if nothing else is given. Empty: that of the image below.
+    /// What follows the entrypoint if nothing else is given. Empty: that of the image below, unless the entrypoint is another.
     #[serde(default)]
     pub(crate) cmd: Vec<String>,
     /// Ports that it listens on, such as `8888/tcp`. Empty: those of the image below.

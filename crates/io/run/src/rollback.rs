@@ -65,9 +65,12 @@ fn before(maps: &[Value]) -> Result<String, String> {
         }
     }
     let runs = history::read(maps);
-    let last = runs.iter().find(|r| r.outcome == Ended::Finished && r.version == state.version);
-    let from = last.filter(|run| run.action == Action::Upgrade).and_then(|run| run.from.clone());
-    if let Some(from) = from.filter(|from| *from != state.version) {
+    // Runs that brought a release to a cluster that had it already say nothing of what was before.
+    let last = runs.iter().find(|run| {
+        let again = run.from.as_ref() == Some(&run.version);
+        run.outcome == Ended::Finished && run.version == state.version && !again
+    });
+    if let Some(from) = last.filter(|run| run.action == Action::Upgrade).and_then(|run| run.from.clone()) {
         return Ok(from);
     }
     let others: Vec<String> = kept(maps).into_iter().filter(|v| *v != state.version).collect();
@@ -110,6 +113,60 @@ impl Session<'_> {
             {
                 desired.value.clone_from(applied);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use scantling_plan::Counts;
+
+    use super::*;
+    use crate::history::PastRun;
+
+    fn run(action: Action, from: Option<&str>, version: &str, outcome: Ended) -> PastRun {
+        PastRun {
+            action,
+            release: "r".into(),
+            version: version.into(),
+            from: from.map(ToOwned::to_owned),
+            started: String::new(),
+            ended: String::new(),
+            holder: String::new(),
+            outcome,
+            counts: Counts::default(),
+            writes: 1,
+            why: None,
+        }
+    }
+
+    #[test]
+    fn the_release_before_is_found_in_the_history() {
+        use Action::{Rollback, Upgrade};
+        use Ended::{Finished, Stopped};
+        let one = run(Upgrade, None, "1", Finished);
+        let two = run(Upgrade, Some("1"), "2", Finished);
+        let again = run(Upgrade, Some("2"), "2", Finished);
+        let stopped = run(Upgrade, Some("1"), "2", Stopped);
+        let back = run(Rollback, Some("3"), "2", Finished);
+        for (runs, expected) in [
+            (vec![&one, &two], Some("1")),
+            (vec![&one, &two, &again, &again], Some("1")),
+            (vec![&one, &stopped, &two], Some("1")),
+            (vec![&one, &two, &back], None),
+            (vec![&again], None),
+            (vec![], None),
+        ] {
+            let state = State { release: "r".into(), version: "2".into(), ..State::default() };
+            let mut maps = state.to_config_maps().unwrap();
+            let mut known = Vec::new();
+            for run in &runs {
+                maps.retain(|map| object::name(map) != history::HISTORY_NAME);
+                maps.push(history::with(known, (*run).clone()));
+                known = history::read(&maps);
+            }
+            assert_eq!(before(&maps).ok().as_deref(), expected, "{runs:?}");
         }
     }
 }

@@ -26,6 +26,15 @@ pub enum Change {
         /// Where the nearest of them is named.
         base_place: Option<Place>,
     },
+    /// What people choose stays and means another image, which nodes get by its digest.
+    Moved {
+        /// The name.
+        name: ImageName,
+        /// Where the new release gives it its meaning.
+        place: Place,
+        /// What changes about it.
+        changed: Vec<Changed>,
+    },
     /// An image stream's content moves to new tags.
     Renamed {
         /// Namespace and name of the stream.
@@ -101,7 +110,14 @@ pub fn diff(old: (&Release, Option<&Lock>), new: (&Release, Option<&Lock>)) -> V
     let mut changes = Vec::new();
     for (name, content) in &after {
         let Some(differences) = own.get(name) else { continue };
-        if changed_names.contains(name) {
+        let moved = || differences.iter().any(|changed| changed.aspect == Aspect::Import);
+        if content.listed && moved() {
+            changes.push(Change::Moved {
+                name: name.clone(),
+                place: content.place.clone(),
+                changed: differences.clone(),
+            });
+        } else if changed_names.contains(name) {
             let through = chain(name, &after, &changed_names);
             changes.push(Change::SameName {
                 name: name.clone(),
@@ -291,6 +307,13 @@ fn finding(change: &Change) -> Option<Finding> {
     match change {
         Change::SameName { name, place, changed, through, base_place } => {
             Some(same_name(name, place, changed, through, base_place.as_ref()))
+        }
+        Change::Moved { name, place, changed } => {
+            let message = format!("{} is another image from now on", name.short());
+            Some(with_changed(
+                Finding::new(codes::identity::CATALOGUE_MOVES, message, place.clone()),
+                changed,
+            ))
         }
         Change::Renamed { stream, from, to, changed } => {
             let names =

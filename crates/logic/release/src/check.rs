@@ -279,26 +279,48 @@ fn defined<'r>(release: &'r Release, when: &crate::LiveWhen) -> Option<&'r scant
     complete.then_some(object.place.file.as_ref()).flatten()
 }
 
-/// References by tag that no lock ties down.
+/// References by tag that no lock ties down. Those in the registry that the admin chose are one finding: the release cannot
+/// know their digests.
 fn tags(release: &Release, lock: Option<&Lock>) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let mut unlocked: Vec<(String, Place)> = Vec::new();
     for (reference, uses) in by_reference(release) {
         if reference.is_pinned() || lock.is_some_and(|lock| lock.image(reference).is_some()) {
             continue;
         }
         let Some((first, others)) = uses.split_first() else { continue };
+        if let Some(registry) =
+            release.registry.as_ref().filter(|registry| below(&reference.name(), registry))
+        {
+            let written = reference.written();
+            let short = written.strip_prefix(registry.as_str()).unwrap_or(written).trim_start_matches('/');
+            unlocked.push((short.to_owned(), first.place.clone()));
+            continue;
+        }
         let message = match reference.tag() {
             Some(_) => format!("{reference} can lead to another image at any time"),
             None => format!("{reference} has no tag and no digest, which means :latest"),
         };
         let mut finding = Finding::new(codes::identity::MUTABLE_TAG, message, first.place.clone());
-        if release.registry.as_ref().is_some_and(|registry| below(reference.name().as_str(), registry)) {
-            finding = finding.with_remedy(
-                "run `scantling lock` for this registry: then the lock says what every tag leads to",
-            );
-        }
         for used in others {
             finding = finding.with_related(used.place.clone(), "also here");
+        }
+        findings.push(finding);
+    }
+    if let (Some((_, first)), Some(registry)) = (unlocked.first(), &release.registry) {
+        let names: Vec<&str> = unlocked.iter().map(|(name, _)| name.as_str()).collect();
+        let message = match names.as_slice() {
+            [one] => format!("{one} in {registry} is named by its tag, and no lock says what that leads to"),
+            many => format!(
+                "{} images in {registry} are named by tags, and no lock says what those lead to",
+                many.len()
+            ),
+        };
+        let mut finding = Finding::new(codes::identity::MUTABLE_TAG, message, first.clone())
+            .with_remedy("run `scantling lock` with the same --registry; a run writes digests in any case");
+        if names.len() > 1 {
+            let cause = format!("{}: {}", finding.cause, names.join(", "));
+            finding = finding.with_cause(cause);
         }
         findings.push(finding);
     }

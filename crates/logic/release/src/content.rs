@@ -57,6 +57,8 @@ pub(crate) struct Content {
     pub(crate) base: Option<(ImageName, Place)>,
     /// Whether what stands behind the name can change although the release says nothing new.
     pub(crate) movable: bool,
+    /// Whether the release lists it for people to choose: then nodes never see the name, only a digest.
+    pub(crate) listed: bool,
 }
 
 /// Everything that a release says about the names in it. `namespace` stands for the one that names leave out.
@@ -105,7 +107,7 @@ pub(crate) fn of(
         let mut content = Content::at(image.place.clone());
         let from = ImageName::Reference(image.reference.written().to_owned());
         content.add(Aspect::Import, from.short(), &image.place);
-        content.movable = !pinned(&from);
+        content.listed = true;
         content.resolve(&from, lock, &image.place);
         let name =
             ImageName::StreamTag { namespace: None, stream: image.stream.clone(), tag: image.tag.clone() };
@@ -136,7 +138,7 @@ pub(crate) fn of(
 
 impl Content {
     fn at(place: Place) -> Self {
-        Self { place, aspects: BTreeMap::new(), identity: None, base: None, movable: false }
+        Self { place, aspects: BTreeMap::new(), identity: None, base: None, movable: false, listed: false }
     }
 
     /// The first one stays: two annotations may claim the same thing.

@@ -257,7 +257,7 @@ fn the_catalogue_is_compared_by_what_people_choose() {
     let same: Vec<String> = changes
         .iter()
         .filter_map(|change| match change {
-            Change::SameName { name, changed, .. } => Some(format!("{name}: {}", changed.first()?.text())),
+            Change::Moved { name, changed, .. } => Some(format!("{name}: {}", changed.first()?.text())),
             _ => None,
         })
         .collect();

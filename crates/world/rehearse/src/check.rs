@@ -46,6 +46,8 @@ pub(crate) struct Evidence<'a> {
     pub comparison: Option<&'a Comparison>,
     /// How each object ended, as the one who upgraded says; empty for a script that says nothing of the kind.
     pub told: &'a BTreeMap<ObjectKey, Outcome>,
+    /// The fields that were left to people, as the one who upgraded says.
+    pub kept: &'a BTreeSet<(ObjectKey, String)>,
     /// Claims of the release that its images do not hold, a line each.
     pub false_claims: &'a [String],
     /// Why a fresh install of the same release did not come to its end, if it did not.
@@ -286,7 +288,7 @@ fn nothing_lost(evidence: &Evidence<'_>) -> Checked {
                         wanted,
                         after.get(part).unwrap_or(&Value::Null),
                         format!(".{part}"),
-                        &|_, _| false,
+                        &|_, _, _| false,
                     ) {
                         broken.push(format!("{key}, made by {person}: {field} is not as it was"));
                     }
@@ -405,8 +407,8 @@ pub(crate) fn generated_values(release: &ScenarioRelease) -> impl Iterator<Item 
 fn disagreeing_secrets(evidence: &Evidence<'_>) -> Vec<String> {
     use base64::Engine as _;
     let release = &evidence.release.release;
-    let decoded = |name: &str, key: &str, pointer: Option<&str>| {
-        let namespace = release.namespace.as_deref()?;
+    let decoded = |namespace: Option<&str>, name: &str, key: &str, pointer: Option<&str>| {
+        let namespace = namespace.or(release.namespace.as_deref())?;
         let secret = evidence.objects.get(&ObjectKey::namespaced("", "Secret", namespace, name))?;
         let bytes =
             base64::engine::general_purpose::STANDARD.decode(secret.get("data")?.get(key)?.as_str()?).ok()?;
@@ -424,8 +426,10 @@ fn disagreeing_secrets(evidence: &Evidence<'_>) -> Vec<String> {
         .iter()
         .filter_map(|generated| {
             let (name, key) = generated.same_as.as_deref()?.split_once('/')?;
-            let one = decoded(&generated.name, &generated.key, generated.json_pointer.as_deref());
-            (one.is_none() || one != decoded(name, key, None))
+            let pointer = generated.json_pointer.as_deref();
+            let one = decoded(generated.namespace.as_deref(), &generated.name, &generated.key, pointer);
+            let leader = release.generated.iter().find(|it| it.name == name && it.key == key)?;
+            (one.is_none() || one != decoded(leader.namespace.as_deref(), name, key, None))
                 .then(|| format!("Secrets {} and {name} do not hold the same password", generated.name))
         })
         .collect()
@@ -453,7 +457,11 @@ fn not_as_declared(
     if let Some(data) = map.get_mut("data").and_then(Value::as_object_mut) {
         data.retain(|name, _| !generated.contains(&Generated { key: key.clone(), data_key: name.clone() }));
     }
-    missing(&declared, live, String::new(), &|declared, live| is_the_same_image(evidence, declared, live))
+    let same = |declared: &Value, live: &Value, path: &str| {
+        // A field that was left to somebody, and said to be.
+        evidence.kept.contains(&(key.clone(), path.to_owned())) || is_the_same_image(evidence, declared, live)
+    };
+    missing(&declared, live, String::new(), &same)
 }
 
 /// Whether one text is a reference by tag and the other the same image, by the digest that the tag stands for.
@@ -472,7 +480,7 @@ fn is_the_same_image(evidence: &Evidence<'_>, declared: &Value, live: &Value) ->
 }
 
 /// Whether what is not equal is as good as equal.
-type Equivalent<'e> = dyn Fn(&Value, &Value) -> bool + 'e;
+type Equivalent<'e> = dyn Fn(&Value, &Value, &str) -> bool + 'e;
 
 /// The first part of `wanted` that `live` does not have; a live object may have more.
 fn missing(wanted: &Value, live: &Value, path: String, equivalent: &Equivalent<'_>) -> Option<String> {
@@ -498,7 +506,7 @@ fn missing(wanted: &Value, live: &Value, path: String, equivalent: &Equivalent<'
                 missing(value, live, format!("{path}[{index}]"), equivalent)
             })
         }
-        (wanted, live) => (wanted != live && !equivalent(wanted, live)).then_some(path),
+        (wanted, live) => (wanted != live && !equivalent(wanted, live, &path)).then_some(path),
     }
 }
 

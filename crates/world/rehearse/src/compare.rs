@@ -29,7 +29,7 @@ const PASSING_KINDS: [(&str, &str); 12] = [
 /// Service accounts that every namespace gets.
 const PASSING_SERVICE_ACCOUNTS: [&str; 3] = ["default", "builder", "deployer"];
 
-/// Where runs keep their journal and state, which tell how a cluster came to be as it is.
+/// Where runs keep their journal and state, in config maps that tell how a cluster came to be as it is.
 const RUNS_NAMESPACE: &str = "scantling-system";
 
 /// Metadata that every cluster gives anew.
@@ -102,7 +102,7 @@ pub fn compare(
             key.kind == "ServiceAccount" && PASSING_SERVICE_ACCOUNTS.contains(&key.name.as_str());
         !PASSING_KINDS.contains(&(key.group.as_str(), key.kind.as_str()))
             && !passing_account
-            && key.namespace.as_deref() != Some(RUNS_NAMESPACE)
+            && !(key.kind == "ConfigMap" && key.namespace.as_deref() == Some(RUNS_NAMESPACE))
     };
     let keys: BTreeSet<&ObjectKey> = upgraded.keys().chain(fresh.keys()).filter(is_compared).collect();
     let mut comparison = Comparison { objects: keys.len(), differences: Vec::new() };

@@ -127,6 +127,7 @@ async fn play(
             models: &models,
             comparison: comparison.as_ref(),
             told: &told,
+            kept: &kept,
             false_claims: &false_claims(&played),
             fresh: fresh.as_ref().map(|fresh| &fresh.objects),
             fresh_failure: fresh.as_ref().and_then(|fresh| fresh.failure.as_deref()),

@@ -24,8 +24,10 @@ pub(crate) fn compare_with(
         // What is in somebody's project is theirs; what a notebook needs is its person's.
         let own = stage.people.get(key).cloned();
         own.or_else(|| {
-            let namespace = key.namespace.as_ref()?;
-            let project = ObjectKey::cluster("", "Namespace", namespace.clone());
+            // A volume that was made for a claim is whose the claim is.
+            let claim = || objects.get(key)?.pointer("/spec/claimRef/namespace")?.as_str();
+            let namespace = key.namespace.as_deref().or_else(claim)?;
+            let project = ObjectKey::cluster("", "Namespace", namespace);
             stage.people.get(&project).cloned()
         })
         .or_else(|| controller_owner(objects, stage, key))

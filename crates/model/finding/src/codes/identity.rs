@@ -21,4 +21,8 @@ table! {
         "tag that the new release no longer has",
         "whoever still names it (a stopped notebook, a copied manifest) cannot be started again once the tag is gone",
         "keep the old tag for as long as something may name it";
+    CATALOGUE_MOVES = "SCN0306", Note,
+        "choice that leads to another image",
+        "the catalogue names images by digest, so that no node takes the old one for the new one; notebooks that run keep the image that they have, and are marked",
+        "nothing has to be done; a notebook gets the new image when its owner restarts it";
 }

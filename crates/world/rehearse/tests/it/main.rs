@@ -4,6 +4,7 @@
 
 mod changes;
 mod crashes;
+mod platform;
 mod replay;
 mod seeds;
 mod support;

@@ -4,6 +4,7 @@
 //! | what | the process |
 //! |---|---|
 //! | image label `scantling.dev/sandbox-exit-after: SECONDS` | ends after so many seconds, with the code of `scantling.dev/sandbox-exit-code` (0 if absent) |
+//! | image label `scantling.dev/sandbox-ends: WORD`, and WORD is in the command line | ends at once, code 0 |
 //! | `true`, `echo …`, `cp …`, `mkdir …`, `chmod …`, `cat …` | ends at once, code 0 |
 //! | `false` | ends at once, code 1 |
 //! | `exit N` | ends at once, code N |
@@ -38,6 +39,8 @@ pub(crate) enum Process {
 
 /// The label that ends a process.
 const EXIT_AFTER: &str = "scantling.dev/sandbox-exit-after";
+/// The label with a word of the command line whose processes end: one program may serve, and do something once.
+const ENDS: &str = "scantling.dev/sandbox-ends";
 /// The label with the code it ends with.
 const EXIT_CODE: &str = "scantling.dev/sandbox-exit-code";
 /// The label that delays readiness.
@@ -68,6 +71,9 @@ pub(crate) fn process(container: &Value, description: &Value) -> Process {
         line.extend(words(description, "/config/Cmd"));
     }
     let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    if image_label(description, ENDS).is_some_and(|word| line.contains(&word)) {
+        return Process::Ends { after: SHORTEST_MILLIS, code: 0 };
+    }
     run(&line)
 }
 
@@ -187,6 +193,8 @@ mod tests {
                 json!({"config": {"Entrypoint": ["sleep"], "Cmd": ["5"]}}),
                 ends(7000, 0),
             ),
+            (json!({"args": ["fetch", "x"]}), json!({"config": {"Labels": {ENDS: "fetch"}}}), ends(50, 0)),
+            (json!({"args": ["serve"]}), json!({"config": {"Labels": {ENDS: "fetch"}}}), Process::Runs),
             (json!({"command": ["server"]}), json!({"config": {"Cmd": ["true"]}}), Process::Runs),
             (
                 json!({"command": ["server"]}),
