@@ -57,4 +57,4 @@ pub use notebook::{
 };
 pub use platform::{Evidence, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise, RunKind, next};
 pub use reconciler::{FIELD_SELECTORS, RECONCILERS, Reconciler};
-pub use serving::{MAX_SERVICE_NAME, SERVING};
+pub use serving::{Forecast, MAX_SERVICE_NAME, Roll, SERVING, rollout};
