@@ -3,5 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
+mod inference;
+mod jupyter;
+mod platform;
 mod small_release;
 mod stale_tag;
+mod story;
