@@ -103,7 +103,8 @@ impl Stage {
         let settings = DriveSettings {
             reconcilers: RECONCILERS,
             namespace: NS,
-            known: watch::channel(Arc::new(Known::default())).1,
+            known: watch::channel(Some(Arc::new(Known::default()))).1,
+            look: &|_| {},
             clock: environment.clock,
         };
         let mut events = Vec::new();
