@@ -16,7 +16,7 @@ use scantling_run::{
     Action, Bundle, Ended, Options, RunError, RunReport, SYSTEM_NAMESPACE, history, plan, rollback, status,
     uninstall, upgrade,
 };
-use scantling_sandbox::Flavour;
+use scantling_sandbox::{ApiFaults, Flavour};
 use serde_json::{Value, json};
 
 const HOST: &str = "registry.example.com";
@@ -615,6 +615,32 @@ async fn the_catalogue_shows_what_the_bytes_hold() {
     assert_eq!(entry("datascience-1.0.0").unwrap()["spec"]["outdated"], true);
     assert_eq!(entry("datascience-2.0.0").unwrap()["spec"]["packages"][0]["version"], "2.2.0");
     assert!(report.plan.unwrap().notebooks.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_lost_change_nothing_about_whose_an_object_is() {
+    let quiet = sandbox();
+    brought(&quiet, &one()).await;
+    brought(&quiet, &two()).await;
+    let expected = comparable(&quiet);
+    let sandbox = sandbox();
+    let faults = ApiFaults { unavailable: 40, lost_responses: 150, ..ApiFaults::default() };
+    for client in ["scantling", "client"] {
+        sandbox.now(|w| w.faults().set(client, faults.clone()));
+    }
+    for tree in [one(), two()] {
+        // A run may stop over it; another one goes on.
+        let mut tries = 0;
+        loop {
+            let (ended, _) = sandbox.upgrade(&release(&tree), &options(&tree), 1).await.unwrap();
+            tries += 1;
+            match ended {
+                Ok(_) => break,
+                Err(error) => assert!(tries < 10, "{error}"),
+            }
+        }
+    }
+    assert_eq!(comparable(&sandbox), expected);
 }
 
 #[tokio::test(start_paused = true)]
