@@ -1,6 +1,8 @@
 //! What is said of runs: while they work, when they have ended, and of a cluster that has seen them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use scantling_api::ObjectKey;
 use scantling_finding::{Finding, Place, codes};
@@ -240,6 +242,7 @@ fn past() -> PastRun {
         counts: Counts { updated: 1, pruned: 2, ..Counts::default() },
         writes: 1,
         why: Some("Deployment shop/web is not healthy".to_owned()),
+        promises: BTreeMap::new(),
     }
 }
 

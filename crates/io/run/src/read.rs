@@ -78,6 +78,7 @@ impl Session<'_> {
             self.previous = Previous { version: None, objects: objects.collect(), ..Previous::default() };
         }
         if let Some(open) = self.open_run().map_err(Stop::Refuse)? {
+            self.left_open = true;
             self.journal.creates.extend(open.creates.iter().cloned());
             let holder = self.journal.holder.clone();
             if open.action == self.journal.action

@@ -57,6 +57,8 @@ pub(crate) struct Session<'a> {
     /// Compressed bytes by platform of images that came to be on the cluster, by reference by digest.
     pub(crate) sizes: BTreeMap<String, Vec<(Platform, u64)>>,
     pub(crate) journal: Journal,
+    /// Whether a run, of this release or another, has begun and not ended.
+    pub(crate) left_open: bool,
     /// What the cluster's journal says, if this run has written it.
     pub(crate) journal_written: Option<Journal>,
     /// The claim to the run's lease.
@@ -109,6 +111,7 @@ impl<'a> Session<'a> {
             prepulled: BTreeMap::new(),
             sizes: BTreeMap::new(),
             journal,
+            left_open: false,
             journal_written: None,
             claim: Claim::Refused,
             sink,
@@ -180,9 +183,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Marks the run as ended, if it has written anything or continues one that had.
+    /// Marks the run as ended, if it has written anything or takes the place of one that had.
     pub(crate) async fn close_journal(&mut self) -> Result<(), Stop> {
-        if self.journal_written.is_some() || self.report.continued {
+        if self.journal_written.is_some() || self.left_open {
             self.open().await?;
             self.journal.open = false;
             self.write_journal().await?;

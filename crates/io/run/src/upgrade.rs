@@ -18,9 +18,11 @@ use crate::history::{self, Ended, PastRun};
 use crate::journal::Action;
 use crate::options::Options;
 use crate::prepull::Needs;
+use crate::promises::promises;
 use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
+use crate::streams::stream_keys;
 
 /// Brings a release to a cluster.
 ///
@@ -115,7 +117,7 @@ impl Session<'_> {
     /// Writes how the run ended, if it has written anything: the history, and that the journal is closed.
     async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
         let wrote = self.journal_written.is_some();
-        let ends_another = self.report.continued && done.is_ok();
+        let ends_another = self.left_open && done.is_ok();
         if !(wrote || ends_another) {
             return done;
         }
@@ -134,6 +136,7 @@ impl Session<'_> {
             counts: self.report.plan.as_ref().map(Plan::counts).unwrap_or_default(),
             writes: self.report.writes,
             why: done.as_ref().err().map(ToString::to_string),
+            promises: promises(&self.report),
         };
         let map = history::with(history::read(&self.system_maps), run);
         let written = self.write(Write::Apply { object: map, force: true }).await;
@@ -163,7 +166,12 @@ impl Session<'_> {
         self.stage = Stage::Plan;
         self.make_desired()?;
         let mut steps = self.decide_all()?;
-        let coming = catalogue_keys(self.release, self.has_streams());
+        let mut coming = catalogue_keys(self.release, self.has_streams());
+        let retired = self.retired_in_use(&coming).await?;
+        coming.extend(retired.iter().map(|entry| entry.key.clone()));
+        if self.has_streams() && !self.release.images.is_empty() {
+            coming.extend(stream_keys(&retired));
+        }
         steps.retain(|s| !coming.contains(&s.key));
         self.keep_definitions(&mut steps);
         self.refuse_what_is_in_the_way(&mut steps)?;
@@ -218,6 +226,7 @@ impl Session<'_> {
         let keys: BTreeSet<ObjectKey> = self.desired.iter().map(|d| d.key.clone()).collect();
         let (wanted, leftovers): (Vec<Step>, Vec<Step>) =
             steps.into_iter().partition(|s| keys.contains(&s.key));
+        self.want().await?;
         for wave in Wave::ALL {
             if wave == Wave::Workloads {
                 self.settle_images().await?;
@@ -225,6 +234,10 @@ impl Session<'_> {
             }
             self.apply_wave(wave, &wanted).await?;
             self.settle_wave(wave).await?;
+            // The first install has brought the kind only now.
+            if wave == Wave::Definitions {
+                self.want().await?;
+            }
         }
         self.publish_catalogue().await?;
         self.verify().await?;
