@@ -1,5 +1,7 @@
 //! What cannot be served: a condition and an event with the fix, nothing half-made, others unaffected.
 
+use scantling_observed::Observed;
+use scantling_reconcile::{Action, Context, Known, SERVING};
 use serde_json::{Value, json};
 
 use crate::stage::*;
@@ -291,4 +293,103 @@ async fn fields_that_change_nothing_are_named() {
         "{message}"
     );
     assert_eq!(stage.condition("iris", "Ready").0, "True");
+}
+
+/// What the reconciler tells about `iris` in a cluster that was changed by hand: status and reason of a condition, and everything it writes.
+fn told_of(observed: &Observed, kind: &str) -> (String, String, String) {
+    let known = Known::default();
+    let context = Context {
+        now: "2026-01-01T01:00:00Z",
+        namespace: "scantling",
+        images: &known.images,
+        platform: None,
+    };
+    let actions = (SERVING.reconcile)(observed, &context);
+    let conditions = actions.iter().find_map(|action| match action {
+        Action::PatchStatus { status, .. } => status["conditions"].as_array().cloned(),
+        _ => None,
+    });
+    let found = conditions.unwrap().into_iter().find(|condition| condition["type"] == kind).unwrap();
+    let text = |name: &str| found[name].as_str().unwrap().to_owned();
+    (text("reason"), text("message"), serde_json::to_string(&actions).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quota_and_a_model_that_is_not_there_are_told() {
+    let stage = Stage::new().await;
+    stage.put(stage.model("iris")).await;
+    stage.run(60).await;
+    let mut observed = stage.observed();
+    let mut deployment = stage.deployment("iris").unwrap();
+    deployment["status"]["conditions"] = json!([
+        {"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable", "message": ""},
+        {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "pods \"x\" is forbidden: exceeded quota: team"},
+    ]);
+    observed.insert(deployment.clone()).unwrap();
+    let (reason, message, written) = told_of(&observed, "PredictorReady");
+    assert_eq!(reason, "QuotaExceeded");
+    assert!(message.contains("exceeded quota: team; ask for less in model.resources"), "{message}");
+    assert!(written.contains("\"reason\":\"QuotaExceeded\""), "an event");
+    // The init container has ended with an error; its last words are repeated.
+    let mut pod = stage.ready_pods("iris")[0].clone();
+    pod["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+    pod["status"]["initContainerStatuses"] = json!([{
+        "name": "storage-initializer", "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}},
+        "lastState": {"terminated": {"exitCode": 3, "reason": "Error", "message": "again: it answers 500\nerror: there is nothing at https://models.test/iris.joblib\n"}},
+    }]);
+    observed.insert(pod).unwrap();
+    deployment["status"]["conditions"][1]["status"] = json!("False");
+    observed.insert(deployment).unwrap();
+    let (reason, message, written) = told_of(&observed, "StorageReady");
+    assert_eq!(reason, "ModelNotFetched");
+    assert!(message.ends_with("there is nothing at https://models.test/iris.joblib"), "{message}");
+    assert!(written.contains("ModelLoadFailed") && written.contains("FailedToLoad"), "{written}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn secrets_are_passed_by_reference_only() {
+    let stage = Stage::new().await;
+    let secret = |name: &str, data: Value, annotations: Value| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": TEAM, "annotations": annotations}, "data": data});
+    let keys = json!({"AWS_ACCESS_KEY_ID": "Z2VoZWlt", "AWS_SECRET_ACCESS_KEY": "Z2VoZWlt", "AWS_S3_BUCKET": "Z2VoZWlt"});
+    stage.put(secret("connection", keys.clone(), json!({}))).await;
+    let endpoint =
+        json!({"serving.kserve.io/s3-endpoint": "minio:9000", "serving.kserve.io/s3-usehttps": "0"});
+    stage.put(secret("of-account", keys, endpoint)).await;
+    stage
+        .put(json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "models", "namespace": TEAM},
+            "secrets": [{"name": "of-account"}],
+        }))
+        .await;
+    let mut by_key = stage.model("by-key");
+    by_key["spec"]["predictor"]["model"]["storageUri"] = Value::Null;
+    by_key["spec"]["predictor"]["model"]["storage"] = json!({"key": "connection", "path": "iris/v1"});
+    let mut by_account = stage.model("by-account");
+    by_account["spec"]["predictor"]["model"]["storageUri"] = json!("s3://models/iris");
+    by_account["spec"]["predictor"]["serviceAccountName"] = json!("models");
+    stage.put(by_key).await;
+    stage.put(by_account).await;
+    stage.run(60).await;
+    for (name, secret, uri, extra) in [
+        ("by-key", "connection", "s3:///iris/v1", None),
+        (
+            "by-account",
+            "of-account",
+            "s3://models/iris",
+            Some(json!({"name": "AWS_ENDPOINT_URL", "value": "http://minio:9000"})),
+        ),
+    ] {
+        let deployment = stage.deployment(name).unwrap();
+        let init = &deployment["spec"]["template"]["spec"]["initContainers"][0];
+        assert_eq!(init["args"][1], uri);
+        let env = init["env"].as_array().unwrap();
+        let reference = json!({"name": "AWS_SECRET_ACCESS_KEY", "valueFrom": {"secretKeyRef": {"name": secret, "key": "AWS_SECRET_ACCESS_KEY"}}});
+        assert!(env.contains(&reference), "{env:?}");
+        assert!(extra.is_none_or(|extra| env.contains(&extra)), "{env:?}");
+        assert_eq!(stage.condition(name, "Ready").0, "True", "{name}");
+        let service = stage.find("serving.kserve.io", "InferenceService", name).unwrap();
+        for object in [&deployment, &service] {
+            assert!(!object.to_string().contains("geheim") && !object.to_string().contains("Z2VoZWlt"));
+        }
+    }
 }
