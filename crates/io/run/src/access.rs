@@ -142,7 +142,9 @@ impl Session<'_> {
                     let allowed = review.object.pointer("/status/allowed").and_then(Value::as_bool);
                     return Ok(allowed.unwrap_or_default());
                 }
-                Err(ClusterError::Status { .. } | ClusterError::Unreachable { .. }) if attempts < ATTEMPTS => {
+                Err(ClusterError::Status { .. } | ClusterError::Unreachable { .. })
+                    if attempts < ATTEMPTS =>
+                {
                     attempts += 1;
                 }
                 Err(error) => return Err(error),
