@@ -264,19 +264,23 @@ pub(crate) fn somebody_answered(answers: &BTreeMap<Reference, Answer>) -> Result
 
 /// Takes mirror rules of any known form.
 fn add_mirrors(mirrors: &mut Mirrors, path: &Utf8Path) -> Result<(), Failure> {
-    let bytes = read_file(path, &Limits::default())?;
+    add_mirrors_of(mirrors, path, &read_file(path, &Limits::default())?)
+}
+
+/// Takes mirror rules of any known form from the contents of a file.
+pub(crate) fn add_mirrors_of(mirrors: &mut Mirrors, path: &Utf8Path, bytes: &[u8]) -> Result<(), Failure> {
     let refuse = |message: String| {
         Failure::usage(message).with_hint(
             "give ImageDigestMirrorSet, ImageTagMirrorSet or ImageContentSourcePolicy objects, a registries.conf, or a file of endpoints",
         )
     };
     if matches!(path.extension(), Some("conf" | "toml")) {
-        let text = String::from_utf8_lossy(&bytes);
+        let text = String::from_utf8_lossy(bytes);
         return mirrors.add_registries_conf(path.as_str(), &text).map_err(|error| refuse(error.to_string()));
     }
-    let documents = scantling_yaml::parse(&bytes).map_err(|error| refuse(format!("{path}:{error}")))?;
+    let documents = scantling_yaml::parse(bytes).map_err(|error| refuse(format!("{path}:{error}")))?;
     if documents.iter().any(|document| document.root.get("endpoints").is_some()) {
-        return mirrors.add_endpoints(path.as_str(), &bytes).map_err(|error| refuse(error.to_string()));
+        return mirrors.add_endpoints(path.as_str(), bytes).map_err(|error| refuse(error.to_string()));
     }
     for document in &documents {
         let object = document.root.to_json();

@@ -4,18 +4,24 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use camino::Utf8PathBuf;
 use clap::Args;
+use scantling_api::ObjectKey;
 use scantling_cluster::Cluster;
+use scantling_endpoint::Mirrors;
 use scantling_operator::{Line, Operator, Parts, ask_over_http};
-use scantling_run::read_registry_rules;
+use scantling_run::{SYSTEM_NAMESPACE, read_registry_rules};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::cluster::{ClusterArguments, clock, entropy, own_name};
 use crate::outcome::{Failure, Outcome};
 use crate::probes::serve;
-use crate::registries::{RegistryArguments, client};
+use crate::registries::{RegistryArguments, add_mirrors_of, client};
 use crate::runs;
+
+/// The `ConfigMap` of `scantling-system` with rules for registries that the operator is to follow.
+const KEPT_RULES: &str = "scantling-registries";
 
 /// Keep a cluster's notebooks, models and platform as they should be, and perform the runs that are due. This is what runs in
 /// the cluster; of several, one works and the others wait.
@@ -23,7 +29,8 @@ use crate::runs;
 #[command(
     after_help = "Writes one line of JSON for each decision to standard output. GET /healthz, /readyz and /metrics say how it is. Told to \
                   end (SIGTERM, SIGINT), it stops between two writes and gives its leases back; another one, or `scantling upgrade`, \
-                  continues a run that was under way. Here --mirrors may name a folder, and files that are not there are left out."
+                  continues a run that was under way. Here --mirrors may name a folder, and files that are not there are left out; \
+                  the keys of ConfigMap scantling-system/scantling-registries count as such files, read anew for each run."
 )]
 pub(crate) struct Arguments {
     /// Where probes and metrics are served.
@@ -106,12 +113,27 @@ fn registries(arguments: RegistryArguments, cluster: Cluster) -> Box<scantling_o
         Box::pin(async move {
             let (mut mirrors, mut keyring) =
                 arguments.as_mounted().rules().map_err(|failure| failure.into_message())?;
+            add_kept_rules(&cluster, &mut mirrors).await?;
             read_registry_rules(&cluster, None, &mut mirrors, &mut keyring)
                 .await
                 .map_err(|error| error.to_string())?;
             client(mirrors, keyring).map_err(|failure| failure.into_message())
         })
     })
+}
+
+/// The rules that an admin keeps in the cluster for the operator: each key of the `ConfigMap` is a file as for `--mirrors`.
+async fn add_kept_rules(cluster: &Cluster, mirrors: &mut Mirrors) -> Result<(), String> {
+    let served = cluster.served().await.map_err(|error| error.to_string())?;
+    let key = ObjectKey::namespaced("", "ConfigMap", SYSTEM_NAMESPACE, KEPT_RULES);
+    let found = cluster.get_by_key(&served, &key).await.map_err(|error| error.to_string())?;
+    let files = found.as_ref().and_then(|map| map.get("data")).and_then(serde_json::Value::as_object);
+    for (name, text) in files.into_iter().flatten() {
+        let path = Utf8PathBuf::from(format!("{KEPT_RULES}/{name}"));
+        add_mirrors_of(mirrors, &path, text.as_str().unwrap_or_default().as_bytes())
+            .map_err(Failure::into_message)?;
+    }
+    Ok(())
 }
 
 /// One line of JSON. Where nobody reads any more there is nobody to tell.
