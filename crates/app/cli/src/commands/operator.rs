@@ -36,6 +36,9 @@ pub(crate) struct Arguments {
     /// Where probes and metrics are served.
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     listen: SocketAddr,
+    /// A file with the token that readers of metrics have to show, as `Authorization: Bearer TOKEN`; without it, anybody reads them.
+    #[arg(long, value_name = "FILE")]
+    metrics_token: Option<Utf8PathBuf>,
     /// The namespace of the platform, where the catalogue is.
     #[arg(long, value_name = "NAME", default_value = "scantling")]
     namespace: String,
@@ -77,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         let (stop, stops) = watch::channel(false);
         tokio::select! {
             biased;
-            failed = serve(operator.clone(), arguments.listen) => match failed {
+            failed = serve(operator.clone(), arguments.listen, arguments.metrics_token.clone()) => match failed {
                 Ok(never) => match never {},
                 Err(failure) => return Err(failure),
             },
