@@ -22,6 +22,7 @@ use crate::promises::promises;
 use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
+use crate::streams::stream_keys;
 
 /// Brings a release to a cluster.
 ///
@@ -165,7 +166,12 @@ impl Session<'_> {
         self.stage = Stage::Plan;
         self.make_desired()?;
         let mut steps = self.decide_all()?;
-        let coming = catalogue_keys(self.release, self.has_streams());
+        let mut coming = catalogue_keys(self.release, self.has_streams());
+        let retired = self.retired_in_use(&coming).await?;
+        coming.extend(retired.iter().map(|entry| entry.key.clone()));
+        if self.has_streams() && !self.release.images.is_empty() {
+            coming.extend(stream_keys(&retired));
+        }
         steps.retain(|s| !coming.contains(&s.key));
         self.keep_definitions(&mut steps);
         self.refuse_what_is_in_the_way(&mut steps)?;

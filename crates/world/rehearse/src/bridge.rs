@@ -246,8 +246,8 @@ where
             let request = http::Request::from_parts(parts, body);
             tokio::time::sleep(API_LATENCY).await;
             // A question about rights is posted and changes nothing.
-            let is_write = request.method() != http::Method::GET
-                && !request.uri().path().contains("/selfsubject");
+            let is_write =
+                request.method() != http::Method::GET && !request.uri().path().contains("/selfsubject");
             let passed = gate.enter(is_write);
             let Some((number, kill)) = passed else { return std::future::pending().await };
             let reply = sandbox.with(|world| world.handle(&request));

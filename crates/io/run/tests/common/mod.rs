@@ -120,6 +120,11 @@ impl Sandbox {
         gate.writes = 0;
     }
 
+    /// Ends when the client is cut off.
+    pub async fn killed(&self) {
+        self.killed.notified().await;
+    }
+
     pub fn environment(&self, seed: u64) -> Environment {
         let start = self.now(|world| world.timestamp());
         let world = self.clone();
@@ -192,7 +197,7 @@ impl Sandbox {
                     return None;
                 }
                 // Requests of others change the world at times that no event announces.
-                let soon = Instant::now() + Duration::from_millis(50);
+                let soon = Instant::now() + Duration::from_millis(250);
                 let due = next.map_or(soon, |t| sandbox.origin + Duration::from_millis(t.as_millis()));
                 tokio::time::sleep_until(due.clamp(Instant::now() + Duration::from_millis(1), soon)).await;
             }
