@@ -27,10 +27,9 @@ impl Kernel {
         block_on(async {
             // Whoever wants to change something shows a cookie that only a page of the server can have.
             let page = request(address, Method::GET, &format!("{base}/lab"), None, &Value::Null).await;
-            let cookies = page.headers().get_all(header::SET_COOKIE).iter();
+            let mut cookies = page.headers().get_all(header::SET_COOKIE).iter();
             let token = cookies
-                .filter_map(|cookie| cookie.to_str().ok()?.split(';').next()?.strip_prefix("_xsrf="))
-                .next()
+                .find_map(|cookie| cookie.to_str().ok()?.split(';').next()?.strip_prefix("_xsrf="))
                 .expect("a cookie against forged requests")
                 .to_owned();
             let path = format!("{base}/api/kernels");

@@ -119,7 +119,9 @@ fn both_releases_with_small_images() {
     assert!(done(&cluster, &["status"]).contains("2026.1"));
     done(&cluster, &upgrade(two));
     println!("{}", done(&cluster, &["uninstall", "--yes"]));
-    let mine = |it: &&String| !before.contains(it) && ![" anna/", " kube-node-lease/"].iter().any(|of| it.contains(of));
+    let mine = |it: &&String| {
+        !before.contains(it) && ![" anna/", " kube-node-lease/"].iter().any(|of| it.contains(of))
+    };
     let left: Vec<String> = everything(&cluster).iter().filter(mine).cloned().collect();
     assert_eq!(left, ["Namespace /anna"], "uninstall left something");
     let claim: Value = get(&cluster, &["persistentvolumeclaim", "work", "--namespace", "anna"]);

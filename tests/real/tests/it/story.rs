@@ -149,7 +149,7 @@ fn people_and_models_through_an_upgrade() {
             "apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService",
             "metadata": {"name": "iris", "namespace": "anna"},
             "spec": {"predictor": {"model": {
-                "modelFormat": {"name": "sklearn"}, "storageUri": "pvc://work/iris",
+                "modelFormat": {"name": "sklearn"}, "protocolVersion": "v2", "storageUri": "pvc://work/iris",
             }}},
         }),
     );
