@@ -1,6 +1,7 @@
 //! `cargo xtask crds`: the definitions of our kinds as files, written from the types in `crates/logic/reconcile`.
 //!
-//! A cluster gets them from the program itself; the files are for people, and for reviews: a change of a type shows as one.
+//! The files are for people and for reviews, where a change of a type shows as one, and for the newest release, which brings
+//! them to clusters. Those of older releases stay as they were.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,35 +17,46 @@ pub(crate) struct Arguments {
     check: bool,
 }
 
-const FOLDER: &str = "crates/logic/reconcile/crds";
+/// Where they are written: beside the types, and in the newest release.
+const FOLDERS: [&str; 2] = ["crates/logic/reconcile/crds", "releases/2026.2/crds"];
 const HEAD: &str =
     "# Made by `cargo xtask crds` from the types in crates/logic/reconcile and crates/logic/observed.\n";
 
 /// Writes the files, or checks them.
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
     let wanted = files()?;
-    let folder = root.join(FOLDER);
-    let present = present(&folder)?;
-    if arguments.check {
-        let differing = |name: &&String| wanted.get(*name) != present.get(*name);
-        let names: std::collections::BTreeSet<&String> = wanted.keys().chain(present.keys()).collect();
-        let old: Vec<String> =
-            names.into_iter().filter(differing).map(|name| format!("{FOLDER}/{name}")).collect();
-        if old.is_empty() {
-            return Ok(());
+    let mut old = Vec::new();
+    for folder in FOLDERS {
+        let present = present(root, folder)?;
+        if arguments.check {
+            let differing = |name: &&String| wanted.get(*name) != present.get(*name);
+            let names: std::collections::BTreeSet<&String> = wanted.keys().chain(present.keys()).collect();
+            old.extend(names.into_iter().filter(differing).map(|name| format!("{folder}/{name}")));
+        } else {
+            write(root, folder, &wanted, &present)?;
         }
+    }
+    if !old.is_empty() {
         bail!("not up to date: {} (run `cargo xtask crds`)", old.join(", "));
     }
-    std::fs::create_dir_all(&folder).with_context(|| format!("failed to make {FOLDER}"))?;
+    Ok(())
+}
+
+fn write(
+    root: &Path,
+    folder: &str,
+    wanted: &BTreeMap<String, String>,
+    present: &BTreeMap<String, String>,
+) -> anyhow::Result<()> {
+    let path = root.join(folder);
+    std::fs::create_dir_all(&path).with_context(|| format!("failed to make {folder}"))?;
     for name in present.keys().filter(|name| !wanted.contains_key(*name)) {
-        std::fs::remove_file(folder.join(name))
-            .with_context(|| format!("failed to remove {FOLDER}/{name}"))?;
-        println!("removed {FOLDER}/{name}");
+        std::fs::remove_file(path.join(name)).with_context(|| format!("failed to remove {folder}/{name}"))?;
+        println!("removed {folder}/{name}");
     }
     for (name, text) in wanted {
-        std::fs::write(folder.join(&name), text)
-            .with_context(|| format!("failed to write {FOLDER}/{name}"))?;
-        println!("wrote {FOLDER}/{name}");
+        std::fs::write(path.join(name), text).with_context(|| format!("failed to write {folder}/{name}"))?;
+        println!("wrote {folder}/{name}");
     }
     Ok(())
 }
@@ -69,18 +81,18 @@ fn files() -> anyhow::Result<BTreeMap<String, String>> {
 }
 
 /// The files that are there, by name.
-fn present(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+fn present(root: &Path, folder: &str) -> anyhow::Result<BTreeMap<String, String>> {
     let mut files = BTreeMap::new();
-    let entries = match std::fs::read_dir(folder) {
+    let entries = match std::fs::read_dir(root.join(folder)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(files),
-        Err(error) => return Err(error).with_context(|| format!("failed to list {FOLDER}")),
+        Err(error) => return Err(error).with_context(|| format!("failed to list {folder}")),
     };
     for entry in entries {
-        let entry = entry.with_context(|| format!("failed to list {FOLDER}"))?;
+        let entry = entry.with_context(|| format!("failed to list {folder}"))?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let text = std::fs::read_to_string(entry.path())
-            .with_context(|| format!("failed to read {FOLDER}/{name}"))?;
+            .with_context(|| format!("failed to read {folder}/{name}"))?;
         files.insert(name, text);
     }
     Ok(files)

@@ -46,7 +46,7 @@ impl ClusterArguments {
             )
             .with_hint("name one with --kubeconfig"));
         }
-        .map_err(cannot_reach)?;
+        .map_err(|error| cannot_reach(&error))?;
         Ok(Connected { cluster, place })
     }
 
@@ -79,7 +79,7 @@ impl Connected {
         let (mut mirrors, mut keyring) = registries.rules()?;
         read_registry_rules(&self.cluster, namespace, &mut mirrors, &mut keyring).await.map_err(|error| {
             match error {
-                RulesError::Cluster(error) => cannot_reach(error),
+                RulesError::Cluster(error) => cannot_reach(&error),
                 error => Failure::failed(error.to_string())
                     .with_hint("mend the object in the cluster: nodes read it as well"),
             }
@@ -122,7 +122,8 @@ pub(crate) fn clock() -> Clock {
     Clock::starting_at(jiff::Timestamp::now())
 }
 
-fn random<const N: usize>() -> Result<[u8; N], Failure> {
+/// Bytes of the operating system.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::failed(format!("the operating system gives no random bytes: {error}")))?;
@@ -146,7 +147,7 @@ pub(crate) fn entropy() -> Result<Entropy, Failure> {
 }
 
 /// What a cluster that cannot be used means for the command line.
-pub(crate) fn cannot_reach(error: ClusterError) -> Failure {
+fn cannot_reach(error: &ClusterError) -> Failure {
     let text = error.to_string();
     match error {
         ClusterError::Configuration { .. } => Failure::usage(text).with_hint(

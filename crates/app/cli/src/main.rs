@@ -6,6 +6,7 @@ mod commands;
 mod input;
 mod outcome;
 mod passwords;
+mod probes;
 mod registries;
 mod release_settings;
 mod runs;

@@ -144,6 +144,7 @@ fn what_the_documentation_shows_is_what_happens() {
             let name = page.strip_prefix(&root).unwrap().display().to_string();
             let home = TempDir::new().unwrap();
             copy(&root.join("examples"), &home.path().join("examples"));
+            copy(&root.join("releases"), &home.path().join("releases"));
             for block in blocks(&fs::read_to_string(page).unwrap()) {
                 if block.script.contains("kubectl") && kubectl.is_none() {
                     skipped.fetch_add(1, Ordering::Relaxed);

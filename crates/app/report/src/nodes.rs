@@ -35,7 +35,9 @@ pub(crate) fn nodes(out: &mut Page, plan: &Plan, detail: Detail) {
         };
         out.put(2, 2, &format!("{}{more}: {text}", names.join(", ")));
         if detail == Detail::All {
-            pulls.iter().for_each(|image| out.put(4, 2, image));
+            for image in pulls {
+                out.put(4, 2, image);
+            }
         }
     }
 }

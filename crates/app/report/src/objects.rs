@@ -199,7 +199,9 @@ fn whole(out: &mut Page, label: &str, shown: &Shown<'_>) {
         out.put(2 + LABEL, 2, &format!("{what} {}", change.field));
     }
     for (what, fields) in [("keeps", shown.kept), ("takes", shown.taken), ("stops at", shown.conflicts)] {
-        fields.iter().for_each(|field| out.put(2 + LABEL, 2, &foreign(what, field)));
+        for field in fields {
+            out.put(2 + LABEL, 2, &foreign(what, field));
+        }
     }
 }
 

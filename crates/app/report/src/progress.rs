@@ -121,8 +121,9 @@ impl Progress {
                 self.verified.1 += same;
                 news.push(now(workload.clone()));
             }
-            What::Verified { .. } => news.push(styled(BAD, &event.what.to_string(), "")),
-            What::Refused { .. } => news.push(styled(BAD, &event.what.to_string(), "")),
+            What::Verified { .. } | What::Refused { .. } => {
+                news.push(styled(BAD, &event.what.to_string(), ""));
+            }
             What::NodeSkipped { .. } => news.push(styled(RISKY, &event.what.to_string(), "")),
             What::Finished { .. } => news.push(line("finished".to_owned())),
             What::ClusterRead { nodes, platforms, objects } => {

@@ -67,10 +67,8 @@ pub fn yaml(rules: &[PolicyRule], about: &str, name: &str, subject: Option<&Subj
         for (field, value) in object.as_object().into_iter().flatten() {
             // Writing to a string cannot fail. JSON is YAML too.
             let _ = match value.as_array() {
-                Some(items) => {
-                    let items: String = items.iter().map(|item| format!("- {item}\n")).collect();
-                    write!(text, "{field}:\n{items}")
-                }
+                Some(items) => writeln!(text, "{field}:")
+                    .and_then(|()| items.iter().try_for_each(|item| writeln!(text, "- {item}"))),
                 None => match value.as_str() {
                     Some(plain) => writeln!(text, "{field}: {plain}"),
                     None => writeln!(text, "{field}: {value}"),

@@ -195,8 +195,7 @@ fn counts(counts: &Counts) -> String {
     ]
     .into_iter()
     .filter(|(number, _)| *number > 0)
-    .map(|(number, word)| format!("{number} {word}, "))
-    .collect()
+    .fold(String::new(), |text, (number, word)| format!("{text}{number} {word}, "))
 }
 
 /// `2026-11-30 13:10 UTC` of a time as the cluster keeps it; anything else as it is.

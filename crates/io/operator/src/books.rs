@@ -146,6 +146,7 @@ fn facts(books: &Books, holder: Option<String>, refused: Option<LastRun>) -> Pla
     PlatformFacts {
         installed: books.installed.clone(),
         run,
+        goes_back: books.open.as_ref().is_some_and(|open| open.action == Action::Rollback),
         holder,
         last: refused.or_else(|| past.filter(|run| run.action != Action::Uninstall).map(last)),
         rolled_back_because: before
@@ -170,6 +171,6 @@ fn last(run: &PastRun) -> LastRun {
                 Outcome::Stopped { stage: String::new(), why: run.why.clone().unwrap_or_default() }
             }
         },
-        promises: std::collections::BTreeMap::new(),
+        promises: run.promises.clone(),
     }
 }

@@ -24,19 +24,19 @@
 //! What cannot be done is told, counted, and tried again after growing pauses. Nothing ends the process but being told to.
 
 mod activity;
+mod answers;
 mod books;
 mod known;
 mod metrics;
 mod operator;
 mod rights;
 mod runs;
-mod serve;
 mod told;
 
 pub use activity::{Ask, ask_over_http};
+pub use answers::Answered;
 pub use known::{Seen, contents_of};
 pub use metrics::Metrics;
 pub use operator::{LEADER_LEASE, Lines, Operator, Parts, Registries};
 pub use rights::rights;
-pub use serve::{ServeError, serve};
 pub use told::{Level, Line, Told};

@@ -1,10 +1,12 @@
 //! The runs that are due, performed by the code that the command line performs them with.
 
-use std::sync::PoisonError;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use scantling_cluster::Lease;
 use scantling_observed::{Platform, View as _};
-use scantling_reconcile::{LastRun, Next, Outcome, RunKind, next};
+use scantling_reconcile::{Known, LastRun, Next, Outcome, PlatformFacts, RunKind, next};
 use scantling_run::{Bundle, Environment, Options, RunError, RunEvent, RunReport};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -47,7 +49,7 @@ impl Operator {
     /// Performs what is due, until `end` becomes true. A run is then stopped between two writes, and can be continued.
     pub(crate) async fn perform_runs(
         &self,
-        mut known: watch::Receiver<Option<std::sync::Arc<scantling_reconcile::Known>>>,
+        mut known: watch::Receiver<Option<Arc<Known>>>,
         mut seen: watch::Receiver<Option<Seen>>,
         end: watch::Receiver<bool>,
     ) {
@@ -63,29 +65,36 @@ impl Operator {
             known.mark_unchanged();
             let platform = seen.borrow_and_update().as_ref().and_then(|seen| seen.platform.clone());
             let platform = platform.as_ref().map(Platform::of);
-            let wish = match self.read_books(&mut lease).await {
-                Ok((facts, _)) => next(platform, &facts, &self.identity),
+            let facts = match self.read_books(&mut lease).await {
+                Ok((facts, _)) => facts,
                 Err(why) => {
                     self.tell(Told::BooksUnread { why });
-                    Next::Rest
+                    PlatformFacts {
+                        problem: Some("the bookkeeping cannot be read".to_owned()),
+                        ..PlatformFacts::default()
+                    }
                 }
             };
+            let wish = next(platform, &facts, &self.identity);
             if told.as_ref() != Some(&wish) {
                 self.tell(Told::Decided { next: in_words(&wish) });
                 told = Some(wish.clone());
             }
             let generation = platform.map(Platform::generation).unwrap_or_default();
             let mut again = Instant::now() + AT_LEAST;
-            if matches!(wish, Next::Run { .. } | Next::Rollback { .. }) {
+            if !matches!(wish, Next::Run { .. } | Next::Rollback { .. } | Next::Watch { .. }) {
+                tries = Tries::default();
+                *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            } else if !matches!(wish, Next::Watch { .. }) {
                 if tries.may(&wish, generation) {
-                    let performed = self.perform(&wish, &end, &mut tries).await;
-                    told = None;
+                    let refused = self.perform(&wish, &end, &mut tries).await;
                     if *end.borrow() {
                         return;
                     }
-                    if performed {
-                        continue;
-                    }
+                    told = None;
+                    self.note_refusal(refused, &facts, &mut lease).await;
+                    // What it has changed is news of its own; a wish that comes back all the same waits for its time.
+                    continue;
                 }
                 again = again.min(tries.due.unwrap_or(again));
             }
@@ -99,43 +108,47 @@ impl Operator {
         }
     }
 
-    /// Performs a run; true if it did what it was to do.
-    async fn perform(&self, wish: &Next, end: &watch::Receiver<bool>, tries: &mut Tries) -> bool {
+    /// Performs a run; gives the run if it was refused.
+    async fn perform(&self, wish: &Next, end: &watch::Receiver<bool>, tries: &mut Tries) -> Option<LastRun> {
         let (version, continued, back) = match wish {
             Next::Run { version, begun } => (version.clone(), *begun, None),
             Next::Rollback { to, from } => (to.clone(), false, Some(from.clone())),
-            _ => return false,
+            _ => return None,
         };
         self.tell(Told::RunBegins { version: version.clone(), continued, back: back.is_some() });
         let ran = self.bring(&version, back.is_some(), end).await;
-        let interrupted = *end.borrow();
         let (brought, how) = match &ran {
             Ok(report) => (true, format!("{} writes", report.writes)),
             Err(why) => (false, why.to_string()),
         };
-        let mut again_in_seconds = None;
-        if brought || interrupted {
-            *tries = Tries::default();
-        } else {
-            tries.failures = tries.failures.saturating_add(1);
-            let pause = self.cluster.jitter().backoff(FIRST, LONGEST, tries.failures);
-            tries.due = Some(Instant::now() + pause);
-            again_in_seconds = Some(pause.as_secs());
-        }
-        // What was refused before anything was written is in no book.
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = match &ran {
-            Err(NotBrought::Refused(why)) if !interrupted => Some(LastRun {
+        // Also after a success: the same wish right afterwards means that it did not help.
+        tries.failures = tries.failures.saturating_add(1);
+        let pause = self.cluster.jitter().backoff(FIRST, LONGEST, tries.failures);
+        tries.due = Some(Instant::now() + pause);
+        let again_in_seconds = (!brought && !*end.borrow()).then_some(pause.as_secs());
+        self.tell(Told::RunEnds { version: version.clone(), brought, how, again_in_seconds });
+        match ran {
+            Err(NotBrought::Refused(why)) => Some(LastRun {
                 kind: if back.is_some() { RunKind::Rollback } else { RunKind::Upgrade },
-                version: version.clone(),
+                version,
                 from: back,
-                outcome: Outcome::Refused { why: why.clone() },
-                promises: std::collections::BTreeMap::new(),
+                outcome: Outcome::Refused { why },
+                promises: BTreeMap::new(),
             }),
             _ => None,
-        };
+        }
+    }
+
+    /// Notes a run that was refused before anything was written, since no book has it. One that gave way to another run is
+    /// none.
+    async fn note_refusal(&self, refused: Option<LastRun>, before: &PlatformFacts, lease: &mut Lease) {
+        let now = self.read_books(lease).await;
+        let gave_way = now.is_ok_and(|(now, _)| {
+            now.holder.is_some() || (&now.installed, &now.run) != (&before.installed, &before.run)
+        });
+        let noted = refused.filter(|_| !gave_way);
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = noted;
         self.books_changed.notify_one();
-        self.tell(Told::RunEnds { version, brought, how, again_in_seconds });
-        brought
     }
 
     async fn bring(
@@ -153,8 +166,12 @@ impl Operator {
             vantage: self.vantage.clone(),
         };
         let mut sink = |event: RunEvent| self.tell(Told::Run { what: event });
-        let options =
-            Options { holder: self.identity.clone(), stop: Some(end.clone()), ..Options::default() };
+        let options = Options {
+            holder: self.identity.clone(),
+            stop: Some(end.clone()),
+            announce: false,
+            ..Options::default()
+        };
         let ran = if back {
             scantling_run::rollback(&env, Some(version), &options, &mut sink).await
         } else {

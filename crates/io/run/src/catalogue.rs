@@ -20,6 +20,7 @@ use crate::images::{stream_key, tag_text};
 use crate::report::{CatalogueEntry, CheckedClaim, Stop};
 use crate::session::Session;
 use crate::state::{RecordedClaim, RecordedImage};
+use crate::streams::{add_aliases, streams};
 
 /// Where an entry of the catalogue comes from: the tag and its three names.
 struct Offered<'r> {
@@ -85,7 +86,8 @@ impl Session<'_> {
     pub(crate) async fn publish_catalogue(&mut self) -> Result<(), Stop> {
         let release = self.release;
         let offers = offered(release);
-        if offers.is_empty() && release.images.is_empty() {
+        let retired = self.retired_in_use(&catalogue_keys(release, self.has_streams())).await?;
+        if offers.is_empty() && release.images.is_empty() && retired.is_empty() {
             return Ok(());
         }
         self.stage = Stage::Catalogue;
@@ -95,6 +97,15 @@ impl Session<'_> {
             .chain(release.images.iter().flat_map(|i| i.shows.iter().cloned()))
             .collect();
         let (mut objects, mut needs) = self.offer_images(&shown).await?;
+        for entry in retired {
+            self.check_retired(&entry).await;
+            objects.push(entry);
+        }
+        if self.has_streams() && !release.images.is_empty() {
+            add_aliases(&mut objects);
+            let streams = streams(&objects);
+            objects.extend(streams);
+        }
         let mut images = BTreeSet::new();
         for offer in &offers {
             let text = offer.text();

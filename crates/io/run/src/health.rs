@@ -53,8 +53,8 @@ impl Session<'_> {
         judge: fn(&Value) -> Health,
     ) -> Result<(), Stop> {
         let mut wait = Wait::new(key.to_string(), limit, PAUSE);
+        let mut object = self.current(key).await?;
         loop {
-            let object = self.read(key).await?;
             let health =
                 object.as_ref().map_or_else(|| Health::NotYet("it does not exist".to_owned()), judge);
             match health {
@@ -64,7 +64,10 @@ impl Session<'_> {
                     }
                     return Ok(());
                 }
-                Health::NotYet(missing) if !wait.is_over() => self.pause(&mut wait, missing).await,
+                Health::NotYet(missing) if !wait.is_over() => {
+                    self.pause(&mut wait, missing).await;
+                    object = self.read(key).await?;
+                }
                 Health::NotYet(why) | Health::Failed(why) => {
                     let place = Place { object: Some(key.to_string()), ..Place::default() };
                     let waited = limit.as_secs();

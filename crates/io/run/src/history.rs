@@ -1,7 +1,10 @@
 //! What runs a cluster has seen: a bounded list, newest first.
 
+use std::collections::BTreeMap;
+
 use scantling_api::object;
 use scantling_plan::Counts;
+use scantling_reconcile::{Evidence, Promise};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -55,6 +58,9 @@ pub struct PastRun {
     /// Why it stopped, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
+    /// What it found of the promises.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub promises: BTreeMap<Promise, Evidence>,
 }
 
 /// The runs that a cluster has seen, newest first. Runs that changed nothing are not among them.
@@ -105,6 +111,7 @@ mod tests {
                 counts: Counts::default(),
                 writes: 1,
                 why: Some("x".repeat(1000)),
+                promises: BTreeMap::new(),
             };
             runs = read(&[with(runs, run)]);
         }

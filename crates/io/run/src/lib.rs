@@ -12,6 +12,8 @@
 //! before the first; every object ends in a typed outcome with its cause; nothing is spawned, every wait is bounded and
 //! in tokio's time, every order is fixed.
 
+mod access;
+mod adoptable;
 mod apply;
 mod books;
 mod build_state;
@@ -29,19 +31,24 @@ mod journal;
 mod offers;
 mod options;
 mod packed;
+mod people;
 mod prepull;
+mod promises;
 mod read;
 mod registry_rules;
 mod report;
+mod retired;
 mod rollback;
 mod session;
 mod state;
 mod status;
 mod store;
+mod streams;
 mod uninstall;
 mod upgrade;
 mod verify;
 mod wait;
+mod wish;
 
 pub use books::Books;
 pub use bundle::{Bundle, BundleError};

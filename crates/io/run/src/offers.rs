@@ -1,6 +1,6 @@
 //! The catalogue as the release lists it: each image's contents are read, and only then is it offered.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use scantling_api::object;
 use scantling_finding::{Finding, codes};
@@ -34,7 +34,6 @@ impl Session<'_> {
         let namespace = release.namespace.clone().unwrap_or_default();
         let mut objects = Vec::new();
         let mut needs = Needs::new();
-        let mut streams: BTreeMap<&str, Vec<(&OfferedImage, String)>> = BTreeMap::new();
         for offer in &release.images {
             let written = offer.reference.written();
             let Some(pinned) = self.pins.get(written).cloned() else {
@@ -48,12 +47,6 @@ impl Session<'_> {
                 needs.push((places(offer), BTreeSet::from([pinned.written().to_owned()])));
             }
             objects.push(self.offer_entry(offer, &namespace, &pinned, &known)?);
-            streams.entry(&offer.stream).or_default().push((offer, pinned.written().to_owned()));
-        }
-        if self.has_streams() {
-            for (stream, tags) in streams {
-                objects.push(stream_object(&namespace, stream, &tags)?);
-            }
         }
         Ok((objects, needs))
     }
@@ -184,40 +177,6 @@ fn places(offer: &OfferedImage) -> Value {
             "containers": [{"name": "notebook", "resources": {"limits": {resource: "1"}}}],
         }),
     }
-}
-
-/// The image stream of an image, for clients that choose from those. An import keeps the whole index.
-fn stream_object(namespace: &str, stream: &str, tags: &[(&OfferedImage, String)]) -> Result<Desired, Stop> {
-    let Some((first, _)) = tags.first() else {
-        return Err(Stop::Halt(format!("image stream {stream} has no tags")));
-    };
-    let tags: Vec<Value> = tags
-        .iter()
-        .map(|(offer, pinned)| {
-            let mut annotations = json!({"opendatahub.io/image-tag-outdated": offer.outdated.to_string()});
-            if offer.recommended {
-                annotations["opendatahub.io/workbench-image-recommended"] = json!("true");
-            }
-            json!({
-                "name": offer.tag, "annotations": annotations,
-                "from": {"kind": "DockerImage", "name": pinned},
-                "importPolicy": {"importMode": "PreserveOriginal"},
-                "referencePolicy": {"type": "Source"},
-            })
-        })
-        .collect();
-    desired(json!({
-        "apiVersion": "image.openshift.io/v1", "kind": "ImageStream",
-        "metadata": {
-            "name": stream, "namespace": namespace,
-            "labels": {"opendatahub.io/notebook-image": "true"},
-            "annotations": {
-                "opendatahub.io/notebook-image-name": first.title,
-                "opendatahub.io/notebook-image-desc": first.about.clone().unwrap_or_default(),
-            },
-        },
-        "spec": {"tags": tags},
-    }))
 }
 
 fn desired(value: Value) -> Result<Desired, Stop> {

@@ -35,6 +35,9 @@ pub struct Options {
     /// Becomes true when the run is to stop: it is left where it is, as if it had been killed, but the lease is given back
     /// so that it can be continued at once.
     pub stop: Option<watch::Receiver<bool>>,
+    /// Whether the platform is told that it is to have this release. The operator, which does what the platform is told, does
+    /// not tell it anything.
+    pub announce: bool,
 }
 
 /// How long the run waits until it stops and says what is missing.
@@ -93,6 +96,7 @@ impl Default for Options {
             dry_run: false,
             approved: None,
             stop: None,
+            announce: true,
         }
     }
 }

@@ -100,13 +100,21 @@ impl Session<'_> {
         self.judge_pulls(&plan, &pulling)
     }
 
-    /// Leaves out what the node was given in an earlier run or stage.
+    /// Leaves out what the node was given in an earlier run or stage. A node removes images that nobody uses when its
+    /// disk fills, so that what an earlier run noted counts only as long as the node does not contradict it. A run that
+    /// brings nothing leaves the nodes alone: what they report is minutes old at times.
     fn still_to_pull(&self, mut plan: Vec<PlannedNode>) -> Vec<PlannedNode> {
+        let brings =
+            self.report.plan.as_ref().is_some_and(|p| p.steps.iter().any(scantling_plan::Step::writes));
         for planned in &mut plan {
-            let uid = self.node(&planned.node).map(|n| n.uid.clone()).unwrap_or_default();
-            if let Some(had) = self.prepulled.get(&uid) {
-                planned.pulls.retain(|image| !had.contains(image));
-            }
+            let Some(node) = self.node(&planned.node) else { continue };
+            let now = self.report.prepulled.get(&planned.node);
+            let Some(had) = self.prepulled.get(&node.uid) else { continue };
+            planned.pulls.retain(|image| {
+                let given_now = now.is_some_and(|now| now.contains(image));
+                let gone = brings && node.reports_all() && !holds(node, image);
+                !(had.contains(image) && (given_now || !gone))
+            });
         }
         plan
     }

@@ -78,6 +78,7 @@ impl Session<'_> {
             self.previous = Previous { version: None, objects: objects.collect(), ..Previous::default() };
         }
         if let Some(open) = self.open_run().map_err(Stop::Refuse)? {
+            self.left_open = true;
             self.journal.creates.extend(open.creates.iter().cloned());
             let holder = self.journal.holder.clone();
             if open.action == self.journal.action
@@ -129,6 +130,9 @@ impl Session<'_> {
         }
         for ((_, namespace), resource) in scopes {
             for object in self.env.cluster.list(&resource, namespace.as_deref(), None).await? {
+                if resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace" {
+                    self.namespaces.insert(object::name(&object).to_owned(), object.clone());
+                }
                 if let Ok(key) = object::key(&object)
                     && wanted.contains_key(&key)
                 {

@@ -138,6 +138,7 @@ mod tests {
             counts: Counts::default(),
             writes: 1,
             why: None,
+            promises: std::collections::BTreeMap::new(),
         }
     }
 

@@ -36,6 +36,8 @@ pub(crate) struct Session<'a> {
     /// The stored state of the last run that ended.
     pub(crate) state: Option<State>,
     pub(crate) previous: Previous,
+    /// The cluster's namespaces, as read at the beginning.
+    pub(crate) namespaces: BTreeMap<String, Value>,
     /// Objects of the release and of the previous one, as last read.
     pub(crate) live: BTreeMap<ObjectKey, Value>,
     /// What the release's references lead to.
@@ -55,6 +57,8 @@ pub(crate) struct Session<'a> {
     /// Compressed bytes by platform of images that came to be on the cluster, by reference by digest.
     pub(crate) sizes: BTreeMap<String, Vec<(Platform, u64)>>,
     pub(crate) journal: Journal,
+    /// Whether a run, of this release or another, has begun and not ended.
+    pub(crate) left_open: bool,
     /// What the cluster's journal says, if this run has written it.
     pub(crate) journal_written: Option<Journal>,
     /// The claim to the run's lease.
@@ -95,6 +99,7 @@ impl<'a> Session<'a> {
             system_maps: Vec::new(),
             state: None,
             previous: Previous::default(),
+            namespaces: BTreeMap::new(),
             live: BTreeMap::new(),
             images: Vec::new(),
             pins: Pins::new(),
@@ -106,6 +111,7 @@ impl<'a> Session<'a> {
             prepulled: BTreeMap::new(),
             sizes: BTreeMap::new(),
             journal,
+            left_open: false,
             journal_written: None,
             claim: Claim::Refused,
             sink,
@@ -177,9 +183,9 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Marks the run as ended, if it has written anything or continues one that had.
+    /// Marks the run as ended, if it has written anything or takes the place of one that had.
     pub(crate) async fn close_journal(&mut self) -> Result<(), Stop> {
-        if self.journal_written.is_some() || self.report.continued {
+        if self.journal_written.is_some() || self.left_open {
             self.open().await?;
             self.journal.open = false;
             self.write_journal().await?;
@@ -214,6 +220,14 @@ impl<'a> Session<'a> {
     /// The object of a kind and name in the release's own words, as it is now.
     pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
         self.env.cluster.get_by_key(&self.served, key).await
+    }
+
+    /// An object of the release as it is; as it was read at the beginning, as long as this run has changed nothing.
+    pub(crate) async fn current(&self, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
+        match self.journal_written {
+            None => Ok(self.live.get(key).cloned()),
+            Some(_) => self.read(key).await,
+        }
     }
 
     /// The desired objects of a group and kind.

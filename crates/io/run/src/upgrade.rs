@@ -18,9 +18,11 @@ use crate::history::{self, Ended, PastRun};
 use crate::journal::Action;
 use crate::options::Options;
 use crate::prepull::Needs;
+use crate::promises::promises;
 use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
+use crate::streams::stream_keys;
 
 /// Brings a release to a cluster.
 ///
@@ -83,7 +85,7 @@ async fn asked_to_stop(stop: Option<watch::Receiver<bool>>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 impl Session<'_> {
@@ -115,7 +117,7 @@ impl Session<'_> {
     /// Writes how the run ended, if it has written anything: the history, and that the journal is closed.
     async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
         let wrote = self.journal_written.is_some();
-        let ends_another = self.report.continued && done.is_ok();
+        let ends_another = self.left_open && done.is_ok();
         if !(wrote || ends_another) {
             return done;
         }
@@ -134,6 +136,7 @@ impl Session<'_> {
             counts: self.report.plan.as_ref().map(Plan::counts).unwrap_or_default(),
             writes: self.report.writes,
             why: done.as_ref().err().map(ToString::to_string),
+            promises: promises(&self.report),
         };
         let map = history::with(history::read(&self.system_maps), run);
         let written = self.write(Write::Apply { object: map, force: true }).await;
@@ -163,10 +166,18 @@ impl Session<'_> {
         self.stage = Stage::Plan;
         self.make_desired()?;
         let mut steps = self.decide_all()?;
-        let coming = catalogue_keys(self.release, self.has_streams());
+        let mut coming = catalogue_keys(self.release, self.has_streams());
+        let retired = self.retired_in_use(&coming).await?;
+        coming.extend(retired.iter().map(|entry| entry.key.clone()));
+        if self.has_streams() && !self.release.images.is_empty() {
+            coming.extend(stream_keys(&retired));
+        }
         steps.retain(|s| !coming.contains(&s.key));
         self.keep_definitions(&mut steps);
-        let plan = self.plan_of(&steps);
+        self.refuse_what_is_in_the_way(&mut steps)?;
+        let mut plan = self.plan_of(&steps);
+        plan.notebooks = self.plan_notebooks().await?;
+        plan.models = self.plan_models().await?;
         let counts = plan.counts();
         let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
         let moved = approved.is_some_and(|approved| *approved != plan.digest());
@@ -186,20 +197,21 @@ impl Session<'_> {
         }
         let conflicts: Vec<Step> = steps.iter().filter(|s| s.outcome == Outcome::Conflict).cloned().collect();
         if let Some(first) = conflicts.first() {
-            let why = format!(
-                "{} fields that others changed; {}: {}",
-                match conflicts.len() {
-                    1 => "1 object has".to_owned(),
-                    number => format!("{number} objects have"),
-                },
-                first.key,
-                first.cause
-            );
+            let what = match (first.immutable.is_empty(), conflicts.len()) {
+                (true, 1) => "1 object has fields that others changed".to_owned(),
+                (true, number) => format!("{number} objects have fields that others changed"),
+                (false, 1) => "1 object cannot be brought to what the release has".to_owned(),
+                (false, number) => format!("{number} objects cannot be brought to what the release has"),
+            };
+            let why = format!("{what}; {}: {}", first.key, first.cause);
             for step in &conflicts {
                 self.conflict(step);
                 self.ended(step, Outcome::Conflict, step.cause.clone());
             }
             return Err(self.refuse(why));
+        }
+        if steps.iter().any(Step::writes) {
+            self.check_rights().await?;
         }
         let made = |s: &&Step| matches!(s.outcome, Outcome::Created | Outcome::Replaced);
         let creates = steps.iter().filter(made).map(|s| s.key.clone());
@@ -211,8 +223,10 @@ impl Session<'_> {
 
     async fn run(&mut self) -> Result<(), Stop> {
         let steps = self.prepare().await?;
-        let (leftovers, wanted): (Vec<Step>, Vec<Step>) =
-            steps.into_iter().partition(|s| !self.desired.iter().any(|d| d.key == s.key));
+        let keys: BTreeSet<ObjectKey> = self.desired.iter().map(|d| d.key.clone()).collect();
+        let (wanted, leftovers): (Vec<Step>, Vec<Step>) =
+            steps.into_iter().partition(|s| keys.contains(&s.key));
+        self.want().await?;
         for wave in Wave::ALL {
             if wave == Wave::Workloads {
                 self.settle_images().await?;
@@ -220,6 +234,10 @@ impl Session<'_> {
             }
             self.apply_wave(wave, &wanted).await?;
             self.settle_wave(wave).await?;
+            // The first install has brought the kind only now.
+            if wave == Wave::Definitions {
+                self.want().await?;
+            }
         }
         self.publish_catalogue().await?;
         self.verify().await?;
@@ -284,6 +302,8 @@ impl Session<'_> {
             steps: steps.to_vec(),
             images,
             nodes: pulls(&self.nodes, &borrowed),
+            notebooks: Vec::new(),
+            models: Vec::new(),
         }
     }
 

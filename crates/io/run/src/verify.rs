@@ -57,7 +57,7 @@ impl Session<'_> {
     async fn verify_workload(&mut self, workload: &Value) -> Result<Option<String>, Stop> {
         let Ok(key) = object::key(workload) else { return Ok(None) };
         let Some(resource) = self.served.by_kind("", "Pod").cloned() else { return Ok(None) };
-        let live = self.read(&key).await?;
+        let live = self.current(&key).await?;
         let selector = live.as_ref().and_then(|live| selector(live.pointer("/spec/selector")?));
         let Some(selector) = selector else {
             return Ok(Some(self.undecided(&key, "its selector cannot be read")));
@@ -112,7 +112,7 @@ impl Session<'_> {
     async fn verify_template(&mut self, workload: &Value) -> Result<Option<String>, Stop> {
         let Ok(key) = object::key(workload) else { return Ok(None) };
         // A Job may remove itself when it has ended.
-        let Some(live) = self.read(&key).await? else { return Ok(None) };
+        let Some(live) = self.current(&key).await? else { return Ok(None) };
         let found = images(&live);
         for (name, wanted) in images(workload) {
             let found = found.get(&name).map_or("nothing", String::as_str);

@@ -18,6 +18,7 @@ mod immutable;
 mod node;
 mod object;
 mod own;
+mod people;
 mod pin;
 mod plan;
 mod rights;
@@ -31,6 +32,7 @@ pub use generated::{
 pub use node::NodeFacts;
 pub use object::{Frame, MANAGER, Sides, decide, is_applied};
 pub use own::own_objects;
+pub use people::{Offer, PlannedNotebook, notebooks};
 pub use pin::{Adjusted, Pins, pin};
 pub use plan::{
     Counts, Desired, Inventory, Origin, Plan, PlanError, PlannedImage, PlannedNode, Previous, holds, pulls,

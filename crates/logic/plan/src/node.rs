@@ -6,6 +6,9 @@ use scantling_image::{Digest, Platform};
 use serde::Serialize;
 use serde_json::Value;
 
+/// How many images a kubelet reports by default (`nodeStatusMaxImages`).
+const REPORTED_IMAGES: usize = 50;
+
 /// A node, read from its `Node` object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NodeFacts {
@@ -34,6 +37,9 @@ pub struct NodeFacts {
     pub storage_bytes: Option<u64>,
     /// Bytes of the images that the node reports. It reports at most 50 images by default, so this is a lower bound.
     pub image_bytes: u64,
+    /// How many images the node reports.
+    #[serde(skip)]
+    pub images: usize,
     /// Digests that the node reports to hold. A digest that is missing here proves nothing (see above).
     #[serde(skip)]
     pub digests: BTreeSet<Digest>,
@@ -103,12 +109,18 @@ impl NodeFacts {
             taints,
             offers: offers(node),
             storage_bytes: storage.and_then(bytes),
+            images: images.len(),
             image_bytes: images
                 .iter()
                 .filter_map(|image| image.get("sizeBytes").and_then(Value::as_u64))
                 .fold(0, u64::saturating_add),
             digests,
         }
+    }
+
+    /// Whether what the node reports of its images is all of them.
+    pub fn reports_all(&self) -> bool {
+        self.images > 0 && self.images < REPORTED_IMAGES
     }
 
     /// Bytes that are free for images as far as the node reports; none if it does not report its storage.

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::{ObjectKey, object};
 use scantling_image::Digest;
+use scantling_reconcile::Forecast;
 use scantling_release::Wave;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::node::NodeFacts;
 use crate::object::{Frame, Sides, blank, decide};
+use crate::people::PlannedNotebook;
 use crate::pin::Adjusted;
 use crate::step::{Outcome, Step};
 
@@ -115,6 +117,12 @@ pub struct Plan {
     pub images: Vec<PlannedImage>,
     /// The nodes.
     pub nodes: Vec<PlannedNode>,
+    /// The notebooks for which something changes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notebooks: Vec<PlannedNotebook>,
+    /// The models for which something changes, and how their pods get it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub models: Vec<Forecast>,
 }
 
 /// How many steps end in each outcome.

@@ -127,6 +127,10 @@ pub fn rights(release: &Release) -> Vec<PolicyRule> {
     if release.catalogue.is_some() {
         rights.add(release.namespace.as_deref(), "scantling.dev", "notebookimages", &APPLY);
     }
+    if release.operator.is_some() {
+        // The operator is told which release the platform is to have.
+        rights.add(None, "scantling.dev", "platforms", &["create", "get", "patch"]);
+    }
     // Whom the plan concerns.
     rights.add(None, "kubeflow.org", "notebooks", &["list"]);
     rights.add(None, "serving.kserve.io", "inferenceservices", &["list"]);

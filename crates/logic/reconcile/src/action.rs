@@ -21,6 +21,9 @@ pub struct Target {
     pub name: String,
     /// The uid that was seen. The write must fail for an object with another one.
     pub uid: Option<String>,
+    /// The resource version that was seen, where the write must fail for an object that has changed since: another process may have
+    /// decided the same already.
+    pub version: Option<String>,
 }
 
 impl Target {
@@ -33,7 +36,14 @@ impl Target {
             namespace: object::namespace(object).map(str::to_owned),
             name: object::name(object).to_owned(),
             uid,
+            version: None,
         })
+    }
+
+    /// The target that an object is, in exactly this state.
+    pub fn exactly(object: &Value) -> Option<Self> {
+        let version = Some(object::resource_version(object)).filter(|version| !version.is_empty());
+        Some(Self { version: version.map(str::to_owned), ..Self::of(object)? })
     }
 
     /// Its key.
@@ -145,6 +155,9 @@ impl Action {
                 let mut metadata = json!({"annotations": annotations});
                 if let Some(uid) = &target.uid {
                     metadata["uid"] = json!(uid);
+                }
+                if let Some(version) = &target.version {
+                    metadata["resourceVersion"] = json!(version);
                 }
                 Some(json!({"metadata": metadata}))
             }

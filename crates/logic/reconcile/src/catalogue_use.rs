@@ -42,18 +42,13 @@ pub const CATALOGUE_USE: Reconciler = Reconciler {
 };
 
 fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
-    let catalogue = Catalogue::of(observed);
-    let mut used: BTreeMap<(&str, &str), u32> = BTreeMap::new();
-    for notebook in observed.notebooks().filter(|notebook| !notebook.is_being_deleted()) {
-        for entry in entries_of(&catalogue, observed, context, notebook) {
-            *used.entry(entry).or_default() += 1;
-        }
-    }
+    let used = catalogue_users(observed, context.namespace);
     observed
         .notebook_images()
         .filter(|image| !image.is_being_deleted())
         .filter_map(|image| {
-            let in_use = used.get(&(image.namespace(), image.name())).copied().unwrap_or_default();
+            let key = (image.namespace().to_owned(), image.name().to_owned());
+            let in_use = used.get(&key).copied().unwrap_or_default();
             // Of an image that nobody has used yet, nothing is said.
             if written(image).unwrap_or_default() == u64::from(in_use) {
                 return None;
@@ -64,6 +59,19 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
         .collect()
 }
 
+/// How many notebooks select each entry of the catalogue, run it, or would come back with it; by namespace and name of the entry.
+/// Selections without a namespace are in that of the platform.
+pub fn catalogue_users(observed: &Observed, platform_namespace: &str) -> BTreeMap<(String, String), u32> {
+    let catalogue = Catalogue::of(observed);
+    let mut used = BTreeMap::new();
+    for notebook in observed.notebooks().filter(|notebook| !notebook.is_being_deleted()) {
+        for (namespace, name) in entries_of(&catalogue, observed, platform_namespace, notebook) {
+            *used.entry((namespace.to_owned(), name.to_owned())).or_default() += 1;
+        }
+    }
+    used
+}
+
 fn written(image: NotebookImage<'_>) -> Option<u64> {
     image.object().pointer("/status/inUse")?.as_u64()
 }
@@ -72,13 +80,13 @@ fn written(image: NotebookImage<'_>) -> Option<u64> {
 fn entries_of<'a>(
     catalogue: &'a Catalogue,
     observed: &Observed,
-    context: &Context<'_>,
+    platform_namespace: &str,
     notebook: Notebook<'_>,
 ) -> BTreeSet<(&'a str, &'a str)> {
     let namespace = notebook.annotation(annotations::IMAGE_NAMESPACE).filter(|name| !name.is_empty());
     let selected = notebook
         .selection()
-        .and_then(|selection| catalogue.select(namespace.unwrap_or(context.namespace), selection).ok());
+        .and_then(|selection| catalogue.select(namespace.unwrap_or(platform_namespace), selection).ok());
     let digests = running(observed, notebook).into_iter().chain(started(notebook));
     let by_digest = digests.filter_map(|digest| catalogue.with_digest(&digest));
     selected

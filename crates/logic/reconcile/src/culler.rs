@@ -111,7 +111,8 @@ fn is_restart_under_way(notebook: Notebook<'_>, started: i64) -> bool {
 }
 
 fn actions(notebook: Notebook<'_>, end: End, minutes: i64, context: &Context<'_>) -> Option<[Action; 2]> {
-    let target = Target::of(notebook.object())?;
+    // Somebody may have done something in the meantime, or have decided the same.
+    let target = Target::exactly(notebook.object())?;
     let now = Some(context.now.to_owned());
     let (annotations, reason, message) = match end {
         End::Stopped => (

@@ -41,7 +41,7 @@ mod status_patch;
 
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
-pub use catalogue_use::CATALOGUE_USE;
+pub use catalogue_use::{CATALOGUE_USE, catalogue_users};
 pub use context::{Context, Known, KnownImage, KnownImages};
 pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use culler::CULLER;
@@ -57,4 +57,4 @@ pub use notebook::{
 };
 pub use platform::{Evidence, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise, RunKind, next};
 pub use reconciler::{FIELD_SELECTORS, RECONCILERS, Reconciler};
-pub use serving::{MAX_SERVICE_NAME, SERVING};
+pub use serving::{Forecast, MAX_SERVICE_NAME, Roll, SERVING, rollout};

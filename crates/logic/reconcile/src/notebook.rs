@@ -30,7 +30,7 @@
 //! Conditions `ImageResolved` (reasons `InvalidName`, `NameTooLong`, `InvalidTemplate`, `NoSelection`, `NotPinned`, `UnknownTag`,
 //! `UnknownStream`, `BrokenEntry`, `AmbiguousSelection`, `ForeignObject`) and `Startable` (`InvalidAnnotation`, `UnknownProfile`,
 //! `BrokenProfile`, `VolumeMissing`, `QuotaExceeded`, `NotAdmitted`, `PodNotCreated`, `ImagePull`, `CrashLoop`, `Unschedulable`,
-//! `ContainerNotMade`, `NotStarting`), and events of the same reasons.
+//! `ContainerNotMade`, `NotStarting`), `Supported` (`Ignored`), and events of the same reasons.
 
 mod definition;
 mod desired;
@@ -39,11 +39,13 @@ mod pod;
 mod resolve;
 mod settings;
 mod status;
+mod unsupported;
 
 use std::collections::BTreeMap;
 
 use scantling_api::ObjectKey;
 use scantling_api::object::{self, Container, ContainerKind};
+use scantling_image::Sameness;
 use scantling_observed::{
     ContainerState, Notebook, Observed, Pod, PodContainer, Service, StatefulSet, View, annotations,
 };
@@ -62,7 +64,7 @@ pub use definition::{
 };
 use resolve::{Refusal, Resolved, resolve};
 use settings::{Settings, settings};
-use status::{Facts, IMAGE_RESOLVED, Running, STARTABLE};
+use status::{Facts, IMAGE_RESOLVED, Running, STARTABLE, SUPPORTED};
 pub(crate) use status::{UPDATE_PENDING, pending};
 
 /// Longest name of a notebook, in bytes: a pod's label `controller-revision-hash` has the set's name and eleven characters more, and a
@@ -128,7 +130,7 @@ impl<'a> One<'a> {
     fn reconcile(mut self) -> Vec<Action> {
         let Some(target) = Target::of(self.notebook.object()) else { return Vec::new() };
         if self.notebook.wants_restart() {
-            return vec![self.accept_restart(target)];
+            return self.accept_restart().into_iter().collect();
         }
         let service = self.observed.one::<Service<'_>>(self.notebook.namespace(), self.notebook.name());
         let policy = self.policy();
@@ -211,13 +213,14 @@ impl<'a> One<'a> {
         object::controller(object).is_some_and(|owner| owner.uid == self.notebook.uid())
     }
 
-    /// Turns the request for a restart into a time, in one write: whatever is read afterwards, it is answered exactly once.
-    fn accept_restart(&self, target: Target) -> Action {
+    /// Turns the request for a restart into a time, in one write that only succeeds for the notebook as it was seen: whatever is read
+    /// afterwards, and whoever else reads it, it is answered exactly once.
+    fn accept_restart(&self) -> Option<Action> {
         let annotations = BTreeMap::from([
             (annotations::RESTART.to_owned(), None),
             (annotations::RESTART_REQUESTED.to_owned(), Some(self.context.now.to_owned())),
         ]);
-        Action::Annotate { target, annotations }
+        Some(Action::Annotate { target: Target::exactly(self.notebook.object())?, annotations })
     }
 
     /// The image to write: the resolved one; else the one that the set has, so that stopping still works. A notebook whose set somebody
@@ -310,8 +313,12 @@ impl<'a> One<'a> {
         let pod = self.pod();
         let container = pod.and_then(|pod| self.container(pod));
         let running = pod.zip(container).and_then(|(pod, container)| Running::of(pod, container));
-        let conditions =
-            vec![self.resolved_condition(), self.startable(), self.update_condition(running.as_ref())];
+        let conditions = vec![
+            self.resolved_condition(),
+            self.startable(),
+            self.supported(),
+            self.update_condition(running.as_ref()),
+        ];
         let mut actions = Vec::new();
         for condition in &conditions {
             let Some(reason) = condition.reason else { continue };
@@ -360,6 +367,14 @@ impl<'a> One<'a> {
         }
     }
 
+    /// Whether everything that it asks for is done.
+    fn supported(&self) -> Condition {
+        match unsupported::ignored(self.notebook) {
+            Some(text) => Condition::bad(SUPPORTED, false, "Ignored", text),
+            None => Condition::good(SUPPORTED, true, "everything that it asks for is done".to_owned()),
+        }
+    }
+
     fn obstacle(&self) -> Option<Refusal> {
         if let Err(refusal) = &self.settings {
             return Some(refusal.clone());
@@ -396,7 +411,14 @@ impl<'a> One<'a> {
         };
         let wanted = desired::stateful_set(self.notebook, resolved.image(), settings, self.set);
         if !self.is_held(&wanted) {
-            return none("it runs what its selection stands for");
+            let is_old = running.zip(resolved.entry()).is_some_and(|(running, entry)| {
+                self.catalogue.compare(entry, &running.digest, self.context) != Sameness::Same
+            });
+            return none(if is_old {
+                "it is being restarted"
+            } else {
+                "it runs what its selection stands for"
+            });
         }
         let known = running.map(|running| running.digest.clone()).or_else(|| {
             let written = scantling_image::Reference::parse(self.live_image()?).ok()?;

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use clap::Args;
 use scantling_cluster::Cluster;
-use scantling_operator::{Line, Operator, Parts, ask_over_http, serve};
+use scantling_operator::{Line, Operator, Parts, ask_over_http};
 use scantling_run::read_registry_rules;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::cluster::{ClusterArguments, clock, entropy, own_name};
 use crate::outcome::{Failure, Outcome};
+use crate::probes::serve;
 use crate::registries::{RegistryArguments, client};
 use crate::runs;
 
@@ -71,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
             biased;
             failed = serve(operator.clone(), arguments.listen) => match failed {
                 Ok(never) => match never {},
-                Err(error) => return Err(Failure::failed(error.to_string())),
+                Err(failure) => return Err(failure),
             },
             () = operator.run(stops) => {}
             told = told_to_end(&stop) => return Err(told),

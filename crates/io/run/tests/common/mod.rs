@@ -53,6 +53,8 @@ pub struct Sandbox {
     pub world: Arc<Mutex<World>>,
     origin: Instant,
     gate: Arc<Mutex<Gate>>,
+    /// Actions, `verb resource`, that the API server denies.
+    denied: Arc<Mutex<Vec<String>>>,
     killed: Arc<Notify>,
 }
 
@@ -62,6 +64,7 @@ impl Sandbox {
             world: Arc::new(Mutex::new(World::new(config, registry))),
             origin: Instant::now(),
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new() })),
+            denied: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -92,10 +95,34 @@ impl Sandbox {
         std::mem::take(&mut gate.log)
     }
 
+    pub fn deny(&self, actions: &[&str]) {
+        *self.denied.lock().unwrap() = actions.iter().map(|a| (*a).to_owned()).collect();
+    }
+
+    fn denies(&self, path: &str, body: &[u8]) -> Option<Value> {
+        if !path.ends_with("/selfsubjectaccessreviews") {
+            return None;
+        }
+        let mut review: Value = serde_json::from_slice(body).unwrap();
+        let text =
+            |field: &str| object::text(&review, &format!("/spec/resourceAttributes/{field}")).to_owned();
+        let action = format!("{} {}", text("verb"), text("resource"));
+        if !self.denied.lock().unwrap().contains(&action) {
+            return None;
+        }
+        review["status"] = serde_json::json!({"allowed": false});
+        Some(review)
+    }
+
     pub fn cut(&self, cut: Option<Cut>) {
         let mut gate = self.gate.lock().unwrap();
         gate.cut = cut;
         gate.writes = 0;
+    }
+
+    /// Ends when the client is cut off.
+    pub async fn killed(&self) {
+        self.killed.notified().await;
     }
 
     pub fn environment(&self, seed: u64) -> Environment {
@@ -140,12 +167,17 @@ impl Sandbox {
         let environment = self.environment(seed);
         let mut events = Vec::new();
         let mut sink = |event: RunEvent| events.push(event);
-        let ended = tokio::select! {
+        let ended = self.until_killed(upgrade(&environment, release, options, &mut sink)).await;
+        ended.map(|ended| (ended, events))
+    }
+
+    /// What a run came to. None if it was cut off.
+    pub async fn until_killed<T>(&self, run: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
             biased;
             () = self.killed.notified() => None,
-            ended = upgrade(&environment, release, options, &mut sink) => Some(ended),
-        };
-        ended.map(|ended| (ended, events))
+            ended = run => Some(ended),
+        }
     }
 
     fn watch_body(&self, id: scantling_sandbox::WatchId) -> Answer {
@@ -165,7 +197,7 @@ impl Sandbox {
                     return None;
                 }
                 // Requests of others change the world at times that no event announces.
-                let soon = Instant::now() + Duration::from_millis(50);
+                let soon = Instant::now() + Duration::from_millis(250);
                 let due = next.map_or(soon, |t| sandbox.origin + Duration::from_millis(t.as_millis()));
                 tokio::time::sleep_until(due.clamp(Instant::now() + Duration::from_millis(1), soon)).await;
             }
@@ -188,7 +220,8 @@ impl Service<Request<Body>> for Sandbox {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let bytes = body.collect().await?.to_bytes();
-            let writes = parts.method != Method::GET;
+            // A question about rights is posted and changes nothing.
+            let writes = parts.method != Method::GET && !parts.uri.path().contains("/selfsubject");
             let cut = {
                 let mut gate = sandbox.gate.lock().unwrap();
                 if writes {
@@ -202,6 +235,11 @@ impl Service<Request<Body>> for Sandbox {
                 let after = writes && cut == Some(Cut::After(count));
                 (before, after)
             };
+            if let Some(review) = sandbox.denies(parts.uri.path(), &bytes) {
+                let body = Bytes::from(review.to_string());
+                let body = Answer::new(Full::new(body).map_err(|never| match never {}));
+                return Ok(Response::builder().status(201).body(body)?);
+            }
             let never = || std::future::pending::<Result<Response<Answer>, BoxError>>();
             if cut.0 {
                 sandbox.killed.notify_one();

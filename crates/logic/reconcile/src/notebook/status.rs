@@ -15,6 +15,8 @@ use crate::difference::difference;
 pub(super) const IMAGE_RESOLVED: &str = "ImageResolved";
 /// Whether anything keeps it from starting.
 pub(super) const STARTABLE: &str = "Startable";
+/// Whether everything that it asks for is done.
+pub(super) const SUPPORTED: &str = "Supported";
 /// Whether a restart would bring something else.
 pub(crate) const UPDATE_PENDING: &str = "UpdatePending";
 

@@ -100,6 +100,8 @@ pub struct PlatformFacts {
     pub installed: Option<String>,
     /// A run that has begun and has not ended; its holder is empty when nobody holds the run lease.
     pub run: Option<PlatformRun>,
+    /// Whether that run goes back to an earlier release.
+    pub goes_back: bool,
     /// Who holds the run lease, ourselves included.
     pub holder: Option<String>,
     /// The run that ended last.

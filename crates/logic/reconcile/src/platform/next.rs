@@ -71,6 +71,10 @@ pub fn next(platform: Option<Platform<'_>>, facts: &PlatformFacts, me: &str) -> 
     if facts.installed.as_ref() == Some(&wanted) && facts.run.is_none() {
         return Next::Rest;
     }
+    if begun && facts.goes_back {
+        let from = facts.installed.clone().unwrap_or_default();
+        return Next::Rollback { to: wanted, from };
+    }
     // A rollback that was begun is brought to its end, whatever the spec still names.
     if let (Some(run), Some(installed)) = (&facts.run, &facts.installed)
         && run.version == *installed

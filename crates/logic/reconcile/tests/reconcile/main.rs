@@ -1,6 +1,7 @@
 //! The reconcilers on a cluster of a few lines.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod compatibility;
 mod idle;
 mod life;
 mod marks;
@@ -8,4 +9,5 @@ mod notebooks;
 mod platform;
 mod pods;
 mod recorded;
+mod reported;
 mod small_cluster;

@@ -109,6 +109,18 @@ fn what_is_to_be_done() {
             Next::Run { version: text("2026.1"), begun: true },
         ),
         (
+            "somebody was killed who went back",
+            wants("2026.1"),
+            None,
+            {
+                let mut facts = facts(Some("2026.2"), &both);
+                facts.run = Some(begun("2026.1", ""));
+                facts.goes_back = true;
+                facts
+            },
+            Next::Rollback { to: text("2026.1"), from: text("2026.2") },
+        ),
+        (
             "the wish has changed since it was begun",
             wants("2026.1"),
             None,

@@ -56,4 +56,9 @@ table! {
         "the object is not Scantling's, differs from what the release declares, and cannot be shared: its owner would write it back, or a removal that is under way would take what is created",
         "remove the other installation, or wait until the removal has ended; then run again",
         upgrade Refused;
+    RETIRED_UNPULLABLE = "SCN0812", Warning,
+        "a retired image that somebody uses cannot be pulled any more",
+        "the notebook runs as long as its node has the image; on another node, or after the node has cleaned up, it does not start",
+        "put the image back into its registry, or have its users restart onto another one",
+        upgrade Reported;
 }
