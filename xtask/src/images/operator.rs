@@ -24,11 +24,9 @@ pub(crate) struct Arguments {
 const NAME: &str = "operator";
 const PROGRAM: &str = "usr/bin/scantling";
 
-/// The program has its C library within, so that the image needs none. This is the host's own target where most people build, and
-/// naming it keeps what is built so apart from all else.
-const TARGET: &str = "x86_64-unknown-linux-gnu";
-const STATIC: &str = "target.x86_64-unknown-linux-gnu.rustflags=[\"-Ctarget-feature=+crt-static\"]";
-const STRIPPED: &str = "profile.release.strip=\"symbols\"";
+/// The program has its C library within, so that the image needs none, and no names of its functions. Only the last step of its build
+/// is told so: all that it is made of is built the same for every other purpose.
+const STATIC: [&str; 2] = ["-Ctarget-feature=+crt-static", "-Cstrip=symbols"];
 
 /// Builds the program, then the images.
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
@@ -42,15 +40,15 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
 /// Builds the program; gives its path.
 fn program(profile: &str, root: &Path) -> anyhow::Result<Utf8PathBuf> {
     let status = Command::new("cargo")
-        .args(["build", "--package", "scantling-cli", "--target", TARGET, "--profile", profile])
-        .args(["--config", STATIC, "--config", STRIPPED])
+        .args(["rustc", "--package", "scantling-cli", "--bin", "scantling", "--profile", profile, "--"])
+        .args(STATIC)
         .current_dir(root)
         .status()
         .context("failed to run cargo")?;
     ensure!(status.success(), "cargo cannot build the program");
     let target = std::env::var("CARGO_TARGET_DIR").map_or_else(|_| root.join("target"), Into::into);
     let folder = if profile == "dev" { "debug" } else { profile };
-    let path = target.join(TARGET).join(folder).join("scantling");
+    let path = target.join(folder).join("scantling");
     let path = Utf8PathBuf::from_path_buf(path).ok().context("the program's path is no text")?;
     ensure!(Utf8Path::is_file(&path), "cargo left no program at {path}");
     Ok(path)

@@ -63,45 +63,38 @@ impl Session<'_> {
         let recorded = self.recorded.get(tag);
         let same = recorded
             .filter(|r| r.digest == digest && r.claims.iter().map(|c| &c.name).eq(offer.shows.iter()));
-        let known = match (same.map(|r| r.claims.clone()), self.known(&digest)) {
-            (Some(claims), Some(known)) => {
-                self.conclude_offer(offer, tag, pinned, &claims);
-                known
-            }
-            _ => {
-                let (resolved, contents) = self.read_image(pinned).await?;
-                let known = known_image(&resolved, &contents, shown);
-                let claims: Vec<RecordedClaim> = offer
-                    .shows
-                    .iter()
-                    .map(|name| {
-                        let found =
-                            known.packages.iter().find(|p| p.name == *name).map(|p| p.version.clone());
-                        RecordedClaim {
-                            name: name.clone(),
-                            claimed: found.clone().unwrap_or_default(),
-                            holds: found.is_some(),
-                            found,
-                        }
-                    })
-                    .collect();
-                self.tell(What::ContentsRead {
-                    tag: tag.to_owned(),
-                    hold: claims.iter().filter(|c| c.holds).count(),
-                    differ: claims.iter().filter(|c| !c.holds).count(),
-                });
-                self.known_images.retain(|k| !k.identity.contains(&digest));
-                self.known_images.push(known.clone());
-                self.conclude_offer(offer, tag, pinned, &claims);
-                let image = RecordedImage {
-                    tag: tag.to_owned(),
-                    digest,
-                    reference: pinned.written().to_owned(),
-                    claims,
-                };
-                self.recorded.insert(tag.to_owned(), image);
-                known
-            }
+        let known = if let (Some(claims), Some(known)) = (same.map(|r| r.claims.clone()), self.known(&digest))
+        {
+            self.conclude_offer(offer, tag, pinned, &claims);
+            known
+        } else {
+            let (resolved, contents) = self.read_image(pinned).await?;
+            let known = known_image(&resolved, &contents, shown);
+            let claims: Vec<RecordedClaim> = offer
+                .shows
+                .iter()
+                .map(|name| {
+                    let found = known.packages.iter().find(|p| p.name == *name).map(|p| p.version.clone());
+                    RecordedClaim {
+                        name: name.clone(),
+                        claimed: found.clone().unwrap_or_default(),
+                        holds: found.is_some(),
+                        found,
+                    }
+                })
+                .collect();
+            self.tell(What::ContentsRead {
+                tag: tag.to_owned(),
+                hold: claims.iter().filter(|c| c.holds).count(),
+                differ: claims.iter().filter(|c| !c.holds).count(),
+            });
+            self.known_images.retain(|k| !k.identity.contains(&digest));
+            self.known_images.push(known.clone());
+            self.conclude_offer(offer, tag, pinned, &claims);
+            let image =
+                RecordedImage { tag: tag.to_owned(), digest, reference: pinned.written().to_owned(), claims };
+            self.recorded.insert(tag.to_owned(), image);
+            known
         };
         self.recorded_now.insert(tag.to_owned());
         Ok(known)

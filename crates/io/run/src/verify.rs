@@ -1,6 +1,6 @@
 //! Stage 7: what runs, held against what the release says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
@@ -39,11 +39,11 @@ impl Session<'_> {
         // As long as nothing was changed nothing starts, and one look at a namespace is enough for all its workloads.
         let mut seen: BTreeMap<Option<String>, Vec<Value>> = BTreeMap::new();
         if self.journal_written.is_none() {
-            for namespace in workloads.iter().map(|w| object::namespace(w).map(ToOwned::to_owned)) {
-                if !seen.contains_key(&namespace) {
-                    let pods = self.list("", "Pod", namespace.as_deref()).await?;
-                    seen.insert(namespace, pods);
-                }
+            let namespaces: BTreeSet<Option<String>> =
+                workloads.iter().map(|w| object::namespace(w).map(ToOwned::to_owned)).collect();
+            for namespace in namespaces {
+                let pods = self.list("", "Pod", namespace.as_deref()).await?;
+                seen.insert(namespace, pods);
             }
         }
         for workload in &workloads {
