@@ -122,7 +122,8 @@ pub(crate) fn clock() -> Clock {
     Clock::starting_at(jiff::Timestamp::now())
 }
 
-fn random<const N: usize>() -> Result<[u8; N], Failure> {
+/// Bytes of the operating system.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes)
         .map_err(|error| Failure::failed(format!("the operating system gives no random bytes: {error}")))?;

@@ -66,7 +66,7 @@ pub fn check(uri: &Uri, limits: &Limits) -> Result<Fetched, FetchError> {
     Ok(Fetched { files: items.len(), bytes, ..Fetched::default() })
 }
 
-/// Fetches a model into a folder, which is made.
+/// Fetches a model into a folder, which is made. Pauses between attempts are drawn from the seed.
 ///
 /// # Errors
 /// See [`FetchError`]. What had arrived stays for the next time.
@@ -76,6 +76,7 @@ pub async fn fetch(
     folder: &Path,
     sha256: Option<&str>,
     limits: &Limits,
+    seed: u64,
     tell: &mut (dyn FnMut(Progress<'_>) + Send),
 ) -> Result<Fetched, FetchError> {
     let parts = folder.join(PARTS);
@@ -88,7 +89,7 @@ pub async fn fetch(
         parts,
         limits,
         before: if before.uri == uri.to_string() { before.clone() } else { Manifest::default() },
-        random: fastrand::Rng::new(),
+        random: fastrand::Rng::with_seed(seed),
         done: Fetched::default(),
         files: 0,
         total: None,

@@ -25,7 +25,7 @@ impl Default for Limits {
             files: 20_000,
             attempts: 6,
             pause: Duration::from_millis(500),
-            silence: Duration::from_secs(60),
+            silence: Duration::from_mins(1),
         }
     }
 }

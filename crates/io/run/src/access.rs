@@ -14,6 +14,8 @@ use crate::session::Session;
 
 /// Questions under way at the same time.
 const AT_ONCE: usize = 16;
+/// How often a question is asked when no answer comes. Each attempt has the client's own retries already.
+const ATTEMPTS: usize = 4;
 /// Missing rights that the refusal names; all are in the report.
 const NAMED: usize = 3;
 
@@ -115,12 +117,8 @@ impl Session<'_> {
     async fn denied(&self, wanted: BTreeSet<Action>) -> Result<BTreeSet<Action>, ClusterError> {
         let answers: Vec<(Action, Result<bool, ClusterError>)> = futures::stream::iter(wanted)
             .map(|action| async move {
-                let write = Write::Create { object: action.review() };
-                let answer = self.env.cluster.write(&self.served, &write).await;
-                let allowed = |review: &Value| {
-                    review.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or_default()
-                };
-                (action, answer.map(|written| allowed(&written.object)))
+                let answer = self.ask(&action).await;
+                (action, answer)
             })
             .buffered(AT_ONCE)
             .collect()
@@ -132,6 +130,26 @@ impl Session<'_> {
             }
         }
         Ok(denied)
+    }
+
+    /// Whether an action is allowed. A question can be asked again when its answer is lost.
+    async fn ask(&self, action: &Action) -> Result<bool, ClusterError> {
+        let write = Write::Create { object: action.review() };
+        let mut attempts = 1;
+        loop {
+            match self.env.cluster.write(&self.served, &write).await {
+                Ok(review) => {
+                    let allowed = review.object.pointer("/status/allowed").and_then(Value::as_bool);
+                    return Ok(allowed.unwrap_or_default());
+                }
+                Err(ClusterError::Status { .. } | ClusterError::Unreachable { .. })
+                    if attempts < ATTEMPTS =>
+                {
+                    attempts += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// A role may also be written, and bound, by somebody who has all that it allows.

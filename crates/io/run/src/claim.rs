@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use scantling_cluster::{Held, Lease};
+use scantling_cluster::{ClusterError, Held, Lease};
 use tokio::sync::oneshot;
 
 use crate::report::Stop;
@@ -70,9 +70,13 @@ async fn acquire(lease: &mut Lease) -> Result<(), Stop> {
     // The first claim that was seen, as far as it shows: who, and until when.
     let mut first = None;
     loop {
-        match lease.try_acquire().await? {
-            Held::Mine => return Ok(()),
-            Held::By { holder, expires } => {
+        match lease.try_acquire().await {
+            // A request whose answer was lost may have taken it; that shows when it is tried again.
+            Err(ClusterError::Status { .. } | ClusterError::Unreachable { .. })
+                if started.elapsed() < LEASE_DURATION => {}
+            Err(error) => return Err(error.into()),
+            Ok(Held::Mine) => return Ok(()),
+            Ok(Held::By { holder, expires }) => {
                 let (known, until) = first.get_or_insert((holder.clone(), expires));
                 // Renewed since we looked first, or somebody else's by now: its holder is alive.
                 let alive = *known != holder || expires.duration_since(*until) > RENEWED;

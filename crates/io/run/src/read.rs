@@ -158,7 +158,12 @@ impl Session<'_> {
         for gvk in custom {
             let Some(resource) = self.served.by_gvk(gvk) else { continue };
             let name = format!("{}.{}", resource.plural, gvk.group);
-            if let Some(definition) = self.env.cluster.get(definitions, None, &name).await? {
+            let key = definitions.key(None, &name);
+            let definition = match self.live.get(&key) {
+                Some(definition) => Some(definition.clone()),
+                None => self.env.cluster.get(definitions, None, &name).await?,
+            };
+            if let Some(definition) = definition {
                 schemas.push(types_of(&definition)?);
             }
         }

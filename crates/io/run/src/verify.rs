@@ -34,10 +34,21 @@ impl Session<'_> {
     pub(crate) async fn verify(&mut self) -> Result<(), Stop> {
         self.stage = Stage::Verify;
         let mut wrong = Vec::new();
-        for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
-            for workload in self.desired_of("apps", kind) {
-                wrong.extend(self.verify_workload(&workload).await?);
+        let kinds = ["Deployment", "StatefulSet", "DaemonSet"];
+        let workloads: Vec<Value> = kinds.iter().flat_map(|kind| self.desired_of("apps", kind)).collect();
+        // As long as nothing was changed nothing starts, and one look at a namespace is enough for all its workloads.
+        let mut seen: BTreeMap<Option<String>, Vec<Value>> = BTreeMap::new();
+        if self.journal_written.is_none() {
+            for namespace in workloads.iter().map(|w| object::namespace(w).map(ToOwned::to_owned)) {
+                if !seen.contains_key(&namespace) {
+                    let pods = self.list("", "Pod", namespace.as_deref()).await?;
+                    seen.insert(namespace, pods);
+                }
             }
+        }
+        for workload in &workloads {
+            let seen = seen.get(&object::namespace(workload).map(ToOwned::to_owned));
+            wrong.extend(self.verify_workload(workload, seen).await?);
         }
         for kind in ["Job", "CronJob"] {
             for workload in self.desired_of("batch", kind) {
@@ -54,19 +65,28 @@ impl Session<'_> {
     }
 
     /// What is wrong with a workload, if something is.
-    async fn verify_workload(&mut self, workload: &Value) -> Result<Option<String>, Stop> {
+    async fn verify_workload(
+        &mut self,
+        workload: &Value,
+        seen: Option<&Vec<Value>>,
+    ) -> Result<Option<String>, Stop> {
         let Ok(key) = object::key(workload) else { return Ok(None) };
         let Some(resource) = self.served.by_kind("", "Pod").cloned() else { return Ok(None) };
         let live = self.current(&key).await?;
-        let selector = live.as_ref().and_then(|live| selector(live.pointer("/spec/selector")?));
-        let Some(selector) = selector else {
+        let selects =
+            live.as_ref().and_then(|live| live.pointer("/spec/selector")).cloned().unwrap_or_default();
+        let Some(selector) = selector(&selects) else {
             return Ok(Some(self.undecided(&key, "its selector cannot be read")));
         };
         let expects = live.as_ref().is_some_and(wants_pods);
         let wanted = images(workload);
         let mut wait = Wait::new(format!("the containers of {key}"), self.options.waits.rollout, PAUSE);
+        let mut seen = seen;
         loop {
-            let pods = self.env.cluster.list(&resource, key.namespace.as_deref(), Some(&selector)).await?;
+            let pods = match seen.take() {
+                Some(seen) => seen.iter().filter(|pod| is_selected(&selects, pod)).cloned().collect(),
+                None => self.env.cluster.list(&resource, key.namespace.as_deref(), Some(&selector)).await?,
+            };
             let pods: Vec<&Value> = pods.iter().filter(|pod| is_current(pod)).collect();
             let mut answers = Vec::new();
             let mut tally = Tally { pods: pods.len(), ..Tally::default() };
@@ -249,6 +269,28 @@ fn selector(selector: &Value) -> Option<String> {
     (!terms.is_empty()).then(|| terms.join(","))
 }
 
+/// Whether a selector, which has been found to be one, selects an object.
+fn is_selected(selector: &Value, candidate: &Value) -> bool {
+    let by_label = object::mapping(selector, "/matchLabels")
+        .into_iter()
+        .flatten()
+        .all(|(name, value)| object::label(candidate, name) == value.as_str());
+    let expressions = selector.get("matchExpressions").and_then(Value::as_array).into_iter().flatten();
+    by_label
+        && expressions.into_iter().all(|expression| {
+            let label = object::label(candidate, object::text(expression, "/key"));
+            let values = expression.get("values").and_then(Value::as_array).into_iter().flatten();
+            let is_one = label.is_some_and(|label| values.into_iter().any(|v| v.as_str() == Some(label)));
+            match object::text(expression, "/operator") {
+                "In" => is_one,
+                "NotIn" => !is_one,
+                "Exists" => label.is_some(),
+                "DoesNotExist" => label.is_none(),
+                _ => false,
+            }
+        })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,6 +314,24 @@ mod tests {
             (json!({}), None),
         ] {
             assert_eq!(selector(&given).as_deref(), expected, "{given}");
+        }
+    }
+
+    #[test]
+    fn what_a_selector_selects() {
+        let pod = json!({"metadata": {"labels": {"a": "b", "c": "d"}}});
+        let expression = |e: Value| json!({"matchExpressions": [e]});
+        for (given, expected) in [
+            (json!({"matchLabels": {"a": "b"}}), true),
+            (json!({"matchLabels": {"a": "b", "x": "y"}}), false),
+            (expression(json!({"key": "a", "operator": "In", "values": ["b", "c"]})), true),
+            (expression(json!({"key": "x", "operator": "In", "values": ["b"]})), false),
+            (expression(json!({"key": "a", "operator": "NotIn", "values": ["b"]})), false),
+            (expression(json!({"key": "x", "operator": "NotIn", "values": ["b"]})), true),
+            (expression(json!({"key": "c", "operator": "Exists"})), true),
+            (expression(json!({"key": "c", "operator": "DoesNotExist"})), false),
+        ] {
+            assert_eq!(is_selected(&given, &pod), expected, "{given}");
         }
     }
 

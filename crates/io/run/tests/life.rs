@@ -16,7 +16,7 @@ use scantling_run::{
     Action, Bundle, Ended, Options, RunError, RunReport, SYSTEM_NAMESPACE, history, plan, rollback, status,
     uninstall, upgrade,
 };
-use scantling_sandbox::Flavour;
+use scantling_sandbox::{ApiFaults, Flavour};
 use serde_json::{Value, json};
 
 const HOST: &str = "registry.example.com";
@@ -523,6 +523,124 @@ async fn a_plan_writes_nothing_and_says_what_the_run_does() {
     let removal = well(uninstall(&environment, &dry, &mut |_| {}).await);
     assert!(removal.plan.unwrap().counts().pruned > 5);
     assert!(sandbox.take_all_writes().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_with_nothing_to_do_only_lists() {
+    let sandbox = sandbox();
+    let many: Vec<(String, String)> = (0..40)
+        .map(|n| {
+            (
+                format!("manifests/many-{n}.yaml"),
+                format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: many-{n}}}\ndata: {{a: b}}\n"),
+            )
+        })
+        .collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|(p, t)| (p.as_str(), t.as_str())).collect();
+    let tree = tree("1.0.0", "", &many);
+    let fresh = brought(&sandbox, &tree).await;
+    assert_eq!(fresh.plan.unwrap().counts().created, fresh.outcomes.len());
+    sandbox.take_writes();
+    sandbox.take_reads();
+    let report = brought(&sandbox, &tree).await;
+    assert_eq!(report.writes, 0, "{:?}", sandbox.take_writes());
+    let reads = sandbox.take_reads();
+    // Discovery aside, every read is a list, and none is made twice but for the wait between waves.
+    let lists: Vec<&String> = reads.iter().filter(|r| r.contains("?limit=")).collect();
+    let others: Vec<&String> =
+        reads.iter().filter(|r| !r.contains("?limit=") && r.matches('/').count() > 3).collect();
+    assert!(others.is_empty(), "{others:?}");
+    let distinct: BTreeSet<&&String> = lists.iter().collect();
+    assert_eq!(distinct.len(), lists.len(), "{lists:#?}");
+    assert!(lists.len() < 16, "{lists:#?}");
+}
+
+/// An image of the catalogue.
+fn offered(tags: &str) -> String {
+    format!(
+        "catalogue:\n  images:\n  - name: datascience\n    title: Data science\n    about: Tables and models\n    tags:\n{tags}"
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_catalogue_shows_what_the_bytes_hold() {
+    let mut registry = RegistryServer::new();
+    for version in ["1.0.0", "2.0.0"] {
+        push(&mut registry, HOST, "controller", version, &[("controller", version)]);
+        let pandas = if version == "1.0.0" { "1.5.3" } else { "2.2.0" };
+        push(&mut registry, HOST, "datascience", version, &[("pandas", pandas), ("hidden", "1")]);
+    }
+    let sandbox = Sandbox::new(world(Flavour::Kubernetes, &["node-1"]), registry);
+    let with = |mut tree: Tree, tags: &str| {
+        tree.get_mut("release.yaml").unwrap().extend(offered(tags).into_bytes());
+        tree
+    };
+    let tag = |version: &str, more: &str| {
+        format!("    - {{name: '{version}', image: '{HOST}/datascience:{version}', shows: [pandas]{more}}}\n")
+    };
+    let first = with(one(), &tag("1.0.0", ", recommended: true"));
+    let report = brought(&sandbox, &first).await;
+    assert!(report.findings.is_empty(), "{:#?}", report.findings);
+    let entry = |name: &str| {
+        sandbox.object(&ObjectKey::namespaced("scantling.dev", "NotebookImage", "platform", name))
+    };
+    let spec = entry("datascience-1.0.0").unwrap()["spec"].clone();
+    assert_eq!(spec["packages"], json!([{"name": "pandas", "version": "1.5.3"}]));
+    assert_eq!((&spec["title"], &spec["recommended"]), (&json!("Data science"), &json!(true)));
+    assert!(spec["image"].as_str().unwrap().contains("datascience@sha256:"), "{spec}");
+    let given = &report.prepulled["node-1"];
+    assert!(given.iter().any(|image| image.contains("datascience@")), "{given:?}");
+    assert_eq!(brought(&sandbox, &first).await.writes, 0);
+
+    // Somebody works with it; the next release retires it.
+    let digest = spec["image"].as_str().unwrap().rsplit_once('@').unwrap().1.to_owned();
+    let notebook = json!({
+        "apiVersion": "kubeflow.org/v1", "kind": "Notebook",
+        "metadata": {"name": "anna", "annotations": {"notebooks.opendatahub.io/last-image-selection": "datascience:1.0.0"}},
+        "spec": {"template": {"spec": {"containers": [{"name": "anna", "image": spec["image"]}]}}},
+    });
+    of_people(&sandbox, "/apis/kubeflow.org/v1/namespaces/platform/notebooks", &notebook);
+    let running = json!({"status": {"running": {"digest": digest}}});
+    let path = "/apis/kubeflow.org/v1/namespaces/platform/notebooks/anna/status";
+    let (code, answer) = sandbox.act(Method::PATCH, path, "application/merge-patch+json", &running);
+    assert_eq!(code, 200, "{answer}");
+    let second = with(two(), &tag("2.0.0", ", recommended: true"));
+    let environment = sandbox.environment(1);
+    let planned = well(plan(&environment, &release(&second), &options(&second), &mut |_| {}).await);
+    let concerned = &planned.plan.unwrap().notebooks;
+    assert_eq!(concerned.len(), 1);
+    assert!(concerned[0].why.contains("no longer offers"), "{concerned:?}");
+    let kept = with(two(), &(tag("2.0.0", ", recommended: true") + &tag("1.0.0", ", outdated: true")));
+    let report = brought(&sandbox, &kept).await;
+    assert_eq!(entry("datascience-1.0.0").unwrap()["spec"]["outdated"], true);
+    assert_eq!(entry("datascience-2.0.0").unwrap()["spec"]["packages"][0]["version"], "2.2.0");
+    assert!(report.plan.unwrap().notebooks.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_that_are_lost_change_nothing_about_whose_an_object_is() {
+    let quiet = sandbox();
+    brought(&quiet, &one()).await;
+    brought(&quiet, &two()).await;
+    let expected = comparable(&quiet);
+    let sandbox = sandbox();
+    let faults = ApiFaults { unavailable: 40, lost_responses: 150, ..ApiFaults::default() };
+    for client in ["scantling", "client"] {
+        sandbox.now(|w| w.faults().set(client, faults.clone()));
+    }
+    for tree in [one(), two()] {
+        // A run may stop over it; another one goes on.
+        let mut tries = 0;
+        loop {
+            let (ended, _) = sandbox.upgrade(&release(&tree), &options(&tree), 1).await.unwrap();
+            tries += 1;
+            match ended {
+                Ok(_) => break,
+                Err(error) => assert!(tries < 10, "{error}"),
+            }
+        }
+    }
+    assert_eq!(comparable(&sandbox), expected);
 }
 
 #[tokio::test(start_paused = true)]

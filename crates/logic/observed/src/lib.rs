@@ -20,6 +20,7 @@
 //! [`ObservedError`] says which item is no object of the API, and why.
 
 mod config;
+mod device;
 mod hardware_profile;
 mod image_stream;
 mod node;
@@ -38,6 +39,7 @@ mod view;
 mod workload;
 
 pub use config::{ConfigMap, Secret, SecretValue};
+pub use device::{devices, is_device, whole};
 pub use hardware_profile::{
     HardwareProfile, HardwareProfileSpec, HardwareResource, HardwareScheduling, NodePlacement, QueuePlacement,
 };

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::device::is_device;
+
 /// What `kubectl apply` remembers for itself: a copy of the object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Fields of a pod's spec that are read.
@@ -13,8 +15,8 @@ const SPEC: [&str; 6] = [
     "serviceAccountName",
     "imagePullSecrets",
 ];
-/// Fields of a container that are read.
-const CONTAINER: [&str; 3] = ["name", "image", "imagePullPolicy"];
+/// Fields of a container that are read. Of its resources, only devices.
+const CONTAINER: [&str; 4] = ["name", "image", "imagePullPolicy", "resources"];
 /// Fields of a pod's status that are read.
 const STATUS: [&str; 9] = [
     "phase",
@@ -48,12 +50,27 @@ pub fn slim(object: &mut Value) {
             for container in spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten() {
                 if let Some(container) = container.as_object_mut() {
                     container.retain(|name, _| CONTAINER.contains(&name.as_str()));
+                    only_devices(container);
                 }
             }
         }
     }
     if let Some(status) = fields(object, "status") {
         status.retain(|name, _| STATUS.contains(&name.as_str()));
+    }
+}
+
+/// Leaves of a container's resources the limits on devices.
+fn only_devices(container: &mut Map<String, Value>) {
+    let Some(Value::Object(resources)) = container.get_mut("resources") else { return };
+    resources.retain(|name, _| name == "limits");
+    if let Some(Value::Object(limits)) = resources.get_mut("limits") {
+        limits.retain(|name, _| is_device(name));
+        if limits.is_empty() {
+            container.remove("resources");
+        }
+    } else {
+        container.remove("resources");
     }
 }
 
@@ -77,7 +94,7 @@ mod tests {
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "lab", "uid": "v", "controller": true}]},
             "spec": {"nodeName": "a", "volumes": [{"name": "v"}], "tolerations": [{}],
                 "containers": [{"name": "lab", "image": "x:1", "imagePullPolicy": "Always", "env": [{"name": "A"}],
-                    "volumeMounts": [{"name": "v"}]}],
+                    "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "2"}, "requests": {"cpu": "1"}}, "volumeMounts": [{"name": "v"}]}],
                 "initContainers": [{"name": "i", "image": "y:1", "command": ["a"]}]},
             "status": {"phase": "Running", "podIP": "10.0.0.1", "qosClass": "Burstable", "podIPs": [{"ip": "10.0.0.1"}],
                 "conditions": [{"type": "Ready", "status": "True"}],
@@ -98,6 +115,8 @@ mod tests {
         };
         assert_eq!(containers(before), containers(after));
         assert_eq!(after.annotation("x"), Some("y"));
+        let limits = slim_one.pointer("/spec/containers/0/resources");
+        assert_eq!(limits, Some(&json!({"limits": {"nvidia.com/gpu": "2"}})));
 
         let mut other = json!({"apiVersion": "example.com/v1", "kind": "Pod", "metadata": {"name": "a", "managedFields": []},
             "spec": {"anything": 1}});

@@ -36,7 +36,7 @@ view!(
     NetworkPolicy, "networking.k8s.io", "NetworkPolicy"
 );
 
-impl<'a> PersistentVolumeClaim<'a> {
+impl PersistentVolumeClaim<'_> {
     /// Is its volume gone?
     pub fn is_lost(self) -> bool {
         object::text(self.object(), "/status/phase") == "Lost"

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use scantling_api::object;
 use scantling_image::Reference;
-use scantling_observed::{Observed, Pod, View as _, annotations};
+use scantling_observed::{Observed, Pod, View as _, annotations, devices};
 use serde_json::Value;
 
 use crate::catalogue::Catalogue;
@@ -12,7 +12,8 @@ use crate::catalogue::Catalogue;
 /// Labels of pods that belong to notebooks and models, whoever made them.
 const LABELS: [&str; 3] = ["notebook-name", "statefulset", "serving.kserve.io/inferenceservice"];
 
-/// What makes a pod one that reconcilers look at: a label of notebooks or models, a mark, or an image that the catalogue names.
+/// What makes a pod one that reconcilers look at: a label of notebooks or models, a mark, a device that it holds, or an image that the
+/// catalogue names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Interest {
     names: BTreeSet<String>,
@@ -42,7 +43,10 @@ impl Interest {
     /// Does somebody look at this pod?
     pub fn includes(&self, pod: &Value) -> bool {
         let view = Pod::of(pod);
-        LABELS.iter().any(|label| view.label(label).is_some())
+        // Who holds a device leaves less of it for models.
+        let holds_device = pod.get("spec").is_some_and(|spec| !devices(spec).is_empty());
+        holds_device
+            || LABELS.iter().any(|label| view.label(label).is_some())
             || view.annotation(annotations::UPDATE_PENDING).is_some()
             || object::controller(pod).is_some_and(|owner| owner.gvk.kind == "Notebook")
             || view.containers().iter().any(|container| {
@@ -82,6 +86,9 @@ mod tests {
         ] {
             assert_eq!(interest.includes(&pod(metadata.clone(), image)), expected, "{metadata} {image}");
         }
+        let mut holder = pod(json!({"name": "x"}), "b");
+        holder["spec"]["containers"][0]["resources"] = json!({"limits": {"nvidia.com/gpu": 1}});
+        assert!(interest.includes(&holder));
         assert!(interest.covers(&Interest::default()) && !Interest::default().covers(&interest));
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-config
 pub(crate) struct Kubectl {
     sandbox: InProcess,
     resources: BTreeMap<GroupVersionKind, Resource>,
-    versions: BTreeMap<String, String>,
+    versions: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Clone)]
@@ -264,18 +264,27 @@ impl Kubectl {
         if group.is_empty() {
             return Ok(GroupVersionKind { group, version: "v1".to_owned(), kind });
         }
-        let version = if let Some(version) = self.versions.get(&group) {
-            version.clone()
+        let versions = if let Some(versions) = self.versions.get(&group) {
+            versions.clone()
         } else {
             let found = self.call(Method::GET, &format!("/apis/{group}"), None, None).await;
-            let version = found
-                .ok()
-                .and_then(|found| Some(found.pointer("/preferredVersion/version")?.as_str()?.to_owned()))
-                .ok_or_else(|| KubectlError::NoSuchKind(format!("{kind}.{group}")))?;
-            self.versions.insert(group.clone(), version.clone());
-            version
+            let found = found.map_err(|_| KubectlError::NoSuchKind(format!("{kind}.{group}")))?;
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let preferred = found.pointer("/preferredVersion/version").and_then(text);
+            let all = found.get("versions").and_then(Value::as_array).into_iter().flatten();
+            let mut versions: Vec<String> = all.filter_map(|v| text(v.get("version")?)).collect();
+            versions.sort_by_key(|version| Some(version) != preferred.as_ref());
+            self.versions.insert(group.clone(), versions.clone());
+            versions
         };
-        Ok(GroupVersionKind { group, version, kind })
+        // The preferred version of the group, or else the first that has the kind.
+        for version in versions {
+            let gvk = GroupVersionKind { group: group.clone(), version, kind: kind.clone() };
+            if self.resource(&gvk).await.is_ok() {
+                return Ok(gvk);
+            }
+        }
+        Err(KubectlError::NoSuchKind(format!("{kind}.{group}")))
     }
 
     async fn resource(&mut self, gvk: &GroupVersionKind) -> Result<Resource, KubectlError> {

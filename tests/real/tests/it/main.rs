@@ -5,6 +5,7 @@
 mod common;
 mod inference;
 mod jupyter;
+mod notebooks;
 mod platform;
 mod small_release;
 mod stale_tag;

@@ -1,11 +1,13 @@
 //! `scantling fetch-model`: brings a model to where its server looks for it. Pods of models run it before their server starts.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::Args;
 use scantling_model_fetch::{Access, FetchError, Fetched, Limits, Progress, Uri, check, fetch};
+use tokio::time::Instant;
 
+use crate::cluster::random;
 use crate::outcome::{Failure, Outcome};
 use crate::terminal;
 
@@ -67,7 +69,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
             terminal::complain(&line(&progress));
         }
     };
-    let work = fetch(&uri, &access, folder.as_std_path(), arguments.sha256.as_deref(), &limits, &mut tell);
+    let seed = u64::from_be_bytes(random()?);
+    let work =
+        fetch(&uri, &access, folder.as_std_path(), arguments.sha256.as_deref(), &limits, seed, &mut tell);
     let done = runtime.block_on(work).map_err(failure)?;
     let unpacked = done.unpacked.as_deref().map(|name| format!(", unpacked from {name}")).unwrap_or_default();
     let reused =

@@ -61,7 +61,7 @@ impl From<FetchError> for Trouble {
 /// Where a model is.
 pub(crate) enum Source {
     File(file::Folder),
-    Web(web::Page),
+    Web(Box<web::Page>),
     S3(Box<s3::Bucket>),
 }
 
@@ -69,7 +69,7 @@ impl Source {
     pub(crate) fn new(uri: &Uri, access: &Access, limits: &Limits) -> Result<Self, FetchError> {
         Ok(match uri {
             Uri::File(path) => Self::File(file::Folder::new(path)),
-            Uri::Web(url) => Self::Web(web::Page::new(url.clone(), Web::new(&access.roots)?)),
+            Uri::Web(url) => Self::Web(Box::new(web::Page::new(url.clone(), Web::new(&access.roots)?))),
             Uri::S3 { bucket, path } => Self::S3(Box::new(s3::Bucket::new(
                 uri,
                 bucket,

@@ -25,7 +25,7 @@ fn limits() -> Limits {
 }
 
 async fn get(uri: &str, folder: &Path, sha256: Option<&str>, limits: &Limits) -> Result<Fetched, FetchError> {
-    fetch(&Uri::parse(uri).unwrap(), &Access::default(), folder, sha256, limits, &mut |_| ()).await
+    fetch(&Uri::parse(uri).unwrap(), &Access::default(), folder, sha256, limits, 1, &mut |_| ()).await
 }
 
 /// Every file below a folder but our own, by path.
@@ -48,7 +48,11 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    use std::fmt::Write as _;
+    Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
+        write!(text, "{byte:02x}").unwrap();
+        text
+    })
 }
 
 /// Bytes that repeat late.

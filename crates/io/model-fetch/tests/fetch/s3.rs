@@ -68,7 +68,7 @@ impl Moto {
         });
         let access =
             Access::read(|name| (name == "STORAGE_CONFIG").then(|| config.to_string()), Vec::new()).unwrap();
-        fetch(&Uri::parse(uri).unwrap(), &access, to, None, limits, &mut |_| ()).await
+        fetch(&Uri::parse(uri).unwrap(), &access, to, None, limits, 1, &mut |_| ()).await
     }
 }
 

@@ -45,6 +45,7 @@ struct Gate {
     writes: usize,
     cut: Option<Cut>,
     log: Vec<String>,
+    reads: Vec<String>,
 }
 
 /// A world, its clock tied to tokio's paused one.
@@ -63,7 +64,7 @@ impl Sandbox {
         Self {
             world: Arc::new(Mutex::new(World::new(config, registry))),
             origin: Instant::now(),
-            gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new() })),
+            gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
@@ -86,6 +87,11 @@ impl Sandbox {
         let mut writes = self.take_all_writes();
         writes.retain(|w| !w.contains("/leases"));
         writes
+    }
+
+    /// Reads seen since the last call, with their queries.
+    pub fn take_reads(&self) -> Vec<String> {
+        std::mem::take(&mut self.gate.lock().unwrap().reads)
     }
 
     /// The same with those to the lease.
@@ -226,6 +232,8 @@ impl Service<Request<Body>> for Sandbox {
                 let mut gate = sandbox.gate.lock().unwrap();
                 if writes {
                     gate.writes += 1;
+                } else {
+                    gate.reads.push(parts.uri.to_string());
                 }
                 let (count, cut) = (gate.writes, gate.cut);
                 let before = writes && cut == Some(Cut::Before(count));

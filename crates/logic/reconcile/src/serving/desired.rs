@@ -256,13 +256,13 @@ fn append(fields: &mut Map<String, Value>, name: &str, more: Vec<Value>) {
 
 fn labels(service: InferenceService<'_>, predictor: &PredictorSpec, runtime: &Runtime<'_>) -> Value {
     let mut labels = Map::new();
-    for (key, value) in runtime.spec.labels.iter() {
+    for (key, value) in &runtime.spec.labels {
         labels.insert(key.clone(), json!(value));
     }
     for (key, value) in object::labels(service.object()) {
         labels.insert(key.to_owned(), json!(value));
     }
-    for (key, value) in predictor.labels.iter() {
+    for (key, value) in &predictor.labels {
         labels.insert(key.clone(), json!(value));
     }
     labels.extend(own_labels(service));

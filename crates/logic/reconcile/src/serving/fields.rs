@@ -384,6 +384,8 @@ fn is_empty(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use std::fmt::Write as _;
+
     use super::*;
     use serde_json::json;
 
@@ -443,5 +445,48 @@ mod tests {
         assert_eq!(found.refused.len(), 2, "{found:?}");
         assert_eq!(found.refused[0], "spec.predictor.model.wings is not known");
         assert!(found.refused[1].starts_with("spec.predictor.sklearn.runtimeVersion is not supported"));
+    }
+
+    /// The part of the page about compatibility that this table says.
+    fn page() -> String {
+        let mut text = String::new();
+        for (head, prefix, table) in [
+            ("InferenceService (`serving.kserve.io/v1beta1`)", "spec.", SERVICE_FIELDS),
+            (
+                "ServingRuntime and ClusterServingRuntime (`serving.kserve.io/v1alpha1`)",
+                "spec.",
+                RUNTIME_FIELDS,
+            ),
+            ("Annotations of model serving", "", ANNOTATIONS),
+            ("Labels of model serving", "", LABELS),
+        ] {
+            let _ = write!(text, "\n## {head}\n\n| field | | |\n|---|---|---|\n");
+            for field in table {
+                let word = match field.used {
+                    Honoured => "honoured",
+                    Ignored => "ignored, with a warning",
+                    Refused => "refused",
+                };
+                let _ = writeln!(text, "| `{prefix}{}` | {word} | {} |", field.path, field.note);
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn the_page_about_compatibility_says_what_the_table_says() {
+        const BEGIN: &str = "<!-- model serving: written by a test of crates/logic/reconcile/src/serving/fields.rs with UPDATE_GOLDEN=1 -->\n";
+        const END: &str = "<!-- end of model serving -->";
+        let path =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/reference/compatibility.md");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let (before, rest) = text.split_once(BEGIN).unwrap();
+        let (own, after) = rest.split_once(END).unwrap();
+        let wanted = format!("{}\n", page());
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            std::fs::write(&path, format!("{before}{BEGIN}{wanted}{END}{after}")).unwrap();
+            return;
+        }
+        assert!(own == wanted, "run the test with UPDATE_GOLDEN=1");
     }
 }

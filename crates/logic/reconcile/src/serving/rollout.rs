@@ -7,6 +7,7 @@ use scantling_api::object;
 use scantling_image::Digest;
 use scantling_observed::{
     Deployment, InferenceService, ModelRoll, Node, Observed, PersistentVolumeClaim, Pod, Rollout, View as _,
+    devices, whole,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -154,8 +155,7 @@ impl Change<'_> {
             }),
         };
         if recreate {
-            // The server keeps the numbers of the other strategy, and refuses them, unless they are taken away by name.
-            json!({"type": "Recreate", "rollingUpdate": null})
+            json!({"type": "Recreate"})
         } else {
             json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}})
         }
@@ -185,28 +185,6 @@ pub(crate) fn pods<'a>(
     observed.in_namespace::<Pod<'a>>(service.namespace()).filter(move |pod| {
         pod.label("app") == Some(app.as_str()) && !pod.is_being_deleted() && !finished(pod)
     })
-}
-
-/// Devices that a pod asks for, by the names of their resources: GPUs and what else is counted in whole pieces by plugins.
-fn devices(spec: &Value) -> BTreeMap<String, u64> {
-    let mut sum = BTreeMap::new();
-    for container in spec.get("containers").and_then(Value::as_array).into_iter().flatten() {
-        for (name, amount) in object::mapping(container, "/resources/limits").into_iter().flatten() {
-            if let Some(amount) = whole(amount).filter(|amount| *amount > 0 && is_device(name)) {
-                *sum.entry(name.clone()).or_default() += amount;
-            }
-        }
-    }
-    sum
-}
-
-/// Extended resources have a domain that is not Kubernetes' own.
-fn is_device(name: &str) -> bool {
-    name.split_once('/').is_some_and(|(domain, _)| !domain.ends_with("kubernetes.io"))
-}
-
-fn whole(amount: &Value) -> Option<u64> {
-    amount.as_u64().or_else(|| amount.as_str()?.parse().ok())
 }
 
 fn has_room(observed: &Observed, node: Node<'_>, spec: &Value, needed: &BTreeMap<String, u64>) -> bool {

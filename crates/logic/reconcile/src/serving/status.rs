@@ -189,8 +189,8 @@ fn trouble(pod: Pod<'_>) -> Option<Trouble> {
 /// One line of a text: the last that says what the error is, else the last, which is where programs say why they ended.
 fn shortened(text: &str) -> String {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let last = lines().filter_map(|line| line.strip_prefix("error: ")).last();
-    let last = last.or_else(|| lines().last()).unwrap_or_default();
+    let last = lines().filter_map(|line| line.strip_prefix("error: ")).next_back();
+    let last = last.or_else(|| lines().next_back()).unwrap_or_default();
     let mut end = last.len().min(MAX_MESSAGE);
     while !last.is_char_boundary(end) {
         end -= 1;
@@ -263,11 +263,10 @@ pub(crate) fn model_status(refusal: Option<&Refusal>, live: Option<Deployment<'_
         pods.troubles.iter().any(|trouble| trouble.exit_code.is_some() || is_hopeless(&trouble.reason));
     let active = if pods.ready > 0 { "Loaded" } else { "Pending" };
     let target = match live {
-        None => "Pending",
         Some(_) if pods.newest > 0 && pods.newest_ready > 0 => "Loaded",
         Some(_) if failed => "FailedToLoad",
         Some(_) if pods.newest > 0 => "Loading",
-        Some(_) => "Pending",
+        Some(_) | None => "Pending",
     };
     let done = live.is_some_and(|live| live.rollout() == Rollout::Complete);
     let transition = match refusal {

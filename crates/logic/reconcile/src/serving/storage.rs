@@ -164,7 +164,7 @@ impl Places<'_> {
                 let mounts = json!([{"name": CLAIM_VOLUME, "mountPath": CLAIM_FOLDER, "readOnly": true}]);
                 Some(fetcher(image, &["--check", &uri], &[], &mounts))
             }
-            None => return self.no_image(),
+            None => return Self::no_image(),
         };
         Ok(Storage {
             init,
@@ -173,7 +173,7 @@ impl Places<'_> {
         })
     }
 
-    fn no_image<T>(&self) -> Result<T, Refusal> {
+    fn no_image<T>() -> Result<T, Refusal> {
         refuse(
             "FetcherUnknown",
             format!(
@@ -186,7 +186,7 @@ impl Places<'_> {
 
     /// A model that an init container fetches into a volume of the pod's own.
     fn fetched(&self, uri: &str, env: &[Value]) -> Result<Storage, Refusal> {
-        let Some(image) = self.fetch_image else { return self.no_image() };
+        let Some(image) = self.fetch_image else { return Self::no_image() };
         let mounts = json!([{"name": FETCHED_VOLUME, "mountPath": MODEL_FOLDER}]);
         Ok(Storage {
             init: Some(fetcher(image, &[uri, MODEL_FOLDER], env, &mounts)),

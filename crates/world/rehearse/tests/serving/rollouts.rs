@@ -1,0 +1,135 @@
+//! How changes reach pods.
+
+use scantling_observed::View as _;
+use scantling_reconcile::serving::{Roll, rollout};
+use serde_json::{Value, json};
+
+use crate::stage::*;
+
+/// What a plan would say about a model if an object was written.
+fn forecast(stage: &Stage, object: Value) -> scantling_reconcile::serving::Forecast {
+    let mut observed = stage.observed();
+    let mut object = object;
+    object["metadata"]["uid"] = json!("of the future");
+    observed.insert(object).unwrap();
+    let found =
+        observed.all::<scantling_observed::InferenceService<'_>>().find(|service| service.name() == "iris");
+    rollout(&observed, found.unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_image_comes_without_a_gap() {
+    let stage = Stage::new().await;
+    stage.put(stage.model("iris")).await;
+    stage.run(60).await;
+    let told = forecast(&stage, stage.runtime("mlserver", "2"));
+    assert_eq!(told.roll, Some(Roll::Surge));
+    assert_eq!(told.image, Some(stage.image("mlserver", "1")));
+    assert_eq!(told.wanted_image, Some(stage.image("mlserver", "2")));
+    stage.put(stage.runtime("mlserver", "2")).await;
+    assert_eq!(stage.gaps("iris", 60).await, 0);
+    let pods = stage.ready_pods("iris");
+    assert_eq!(pods.len(), 1);
+    assert_eq!(pods[0]["spec"]["containers"][0]["image"], stage.image("mlserver", "2"));
+    assert!(stage.events("iris").contains(&"RollingOut".to_owned()));
+    assert_eq!(forecast(&stage, stage.runtime("mlserver", "2")).roll, Some(Roll::Unchanged));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_image_that_cannot_be_pulled_takes_nobody_down() {
+    let stage = Stage::new().await;
+    stage.put(stage.model("iris")).await;
+    stage.run(60).await;
+    let mut broken = stage.runtime("mlserver", "2");
+    broken["spec"]["containers"][0]["image"] = json!(format!("{HOST}/mlserver@sha256:{}", "0".repeat(64)));
+    stage.put(broken).await;
+    assert_eq!(stage.gaps("iris", 120).await, 0);
+    assert_eq!(stage.condition("iris", "Ready").0, "True");
+    assert_eq!(stage.condition("iris", "RolloutPending").0, "True");
+    let status =
+        &stage.find("serving.kserve.io", "InferenceService", "iris").unwrap()["status"]["modelStatus"];
+    assert_eq!(status["transitionStatus"], "BlockedByFailedLoad");
+    assert_eq!(status["lastFailureInfo"]["reason"], "RuntimeUnhealthy");
+    assert_eq!(status["states"], json!({"activeModelState": "Loaded", "targetModelState": "FailedToLoad"}));
+    stage.put(stage.runtime("mlserver", "1")).await;
+    assert_eq!(stage.gaps("iris", 60).await, 0);
+    assert_eq!(stage.condition("iris", "RolloutPending").0, "False");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_update_waits_where_its_owner_wants_it_to() {
+    let key = "serving.kserve.io/disable-auto-update";
+    for who in ["service", "runtime", "platform"] {
+        let stage = Stage::new().await;
+        stage.put(stage.model("iris")).await;
+        stage.run(60).await;
+        let mut runtime = stage.runtime("mlserver", "2");
+        match who {
+            "service" => stage.edit("iris", json!({"metadata": {"annotations": {key: "true"}}})).await,
+            "runtime" => runtime["metadata"]["annotations"] = json!({key: "true"}),
+            _ => {
+                stage
+                    .put(json!({
+                        "apiVersion": "scantling.dev/v1alpha1", "kind": "Platform", "metadata": {"name": "platform"},
+                        "spec": {"models": {"roll": "manual"}},
+                    }))
+                    .await;
+            }
+        }
+        let before = stage.deployment("iris").unwrap();
+        stage.put(runtime).await;
+        stage.run(60).await;
+        assert_eq!(stage.deployment("iris").unwrap()["spec"], before["spec"], "{who}");
+        let (status, reason, message) = stage.told("iris", "RolloutPending");
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "WaitsForOwner"), "{who}");
+        assert!(message.contains(&stage.image("mlserver", "2")) && message.contains("kubectl"), "{message}");
+        assert_eq!(stage.run(100).await, Vec::<String>::new(), "{who}");
+        // The number of pods is the owner's to change all the same.
+        stage.edit("iris", json!({"spec": {"predictor": {"minReplicas": 2}}})).await;
+        stage.run(60).await;
+        let pods = stage.ready_pods("iris");
+        let old = |pod: &Value| pod["spec"]["containers"][0]["image"] == stage.image("mlserver", "1");
+        assert!(pods.len() == 2 && pods.iter().all(old), "{who}");
+        stage.edit("iris", json!({"metadata": {"annotations": {"scantling.dev/roll": "1"}}})).await;
+        assert_eq!(stage.gaps("iris", 60).await, 0);
+        let pods = stage.ready_pods("iris");
+        assert!(pods.len() == 2 && !pods.iter().any(old), "{who}");
+        assert_eq!(stage.condition("iris", "RolloutPending").1, "UpToDate", "{who}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_there_is_no_room_a_gap_is_announced() {
+    for room in ["gpu", "claim"] {
+        let stage = Stage::new().await;
+        let mut model = stage.model("iris");
+        let spec = &mut model["spec"]["predictor"]["model"];
+        if room == "gpu" {
+            spec["resources"] = json!({"limits": {"nvidia.com/gpu": "1"}});
+        } else {
+            spec["storageUri"] = json!("pvc://models/iris");
+            stage
+                .put(json!({
+                    "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "models", "namespace": TEAM},
+                    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+                }))
+                .await;
+        }
+        stage.put(model).await;
+        stage.run(60).await;
+        assert_eq!(stage.ready_pods("iris").len(), 1, "{room}: {:?}", stage.told("iris", "PredictorReady"));
+        let told = forecast(&stage, stage.runtime("mlserver", "2"));
+        assert!(matches!(told.roll, Some(Roll::Recreate { .. })), "{room}: {told:?}");
+        stage.put(stage.runtime("mlserver", "2")).await;
+        assert!(stage.gaps("iris", 90).await > 0, "{room}");
+        let pods = stage.ready_pods("iris");
+        assert_eq!(pods.len(), 1, "{room}: it does not deadlock");
+        assert_eq!(pods[0]["spec"]["containers"][0]["image"], stage.image("mlserver", "2"), "{room}");
+        assert!(
+            stage.events("iris").contains(&"Recreating".to_owned()),
+            "{room}: {:?}",
+            stage.events("iris")
+        );
+        assert_eq!(stage.condition("iris", "Ready").0, "True", "{room}");
+    }
+}
