@@ -86,7 +86,7 @@ impl Operator {
                 biased;
                 () = changes.next() => {}
                 () = self.books_changed.notified() => {}
-                changed = seen.changed() => if changed.is_err() { return },
+                open = seen.changed() => if open.is_err() { return },
                 () = sleep_until(again) => {}
             }
             sleep(TOGETHER).await;

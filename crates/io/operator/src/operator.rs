@@ -116,23 +116,23 @@ impl Operator {
             }
             self.tell(Told::Leads);
             let (end, ends) = watch::channel(false);
+            // Work has no end of its own.
             let mut work = Box::pin(self.work(ends));
             let lost = tokio::select! {
                 biased;
                 why = lease.keep() => Some(why),
                 () = ended(&stop) => None,
-                () = &mut work => None,
+                () = &mut work => return self.tell(Told::Stops),
             };
             end.send_replace(true);
             // What does not stop in time is dropped, as if it had been killed: the next one can continue it.
             let _ = timeout(GRACE, work).await;
-            match lost {
-                Some(why) => self.tell(Told::LeadLost { why }),
-                None => {
-                    // It ends by itself if it cannot be given back.
-                    let _ = timeout(LOOK, lease.release()).await;
-                    break;
-                }
+            if let Some(why) = lost {
+                self.tell(Told::LeadLost { why });
+            } else {
+                // It ends by itself if it cannot be given back.
+                let _ = timeout(LOOK, lease.release()).await;
+                break;
             }
         }
         self.tell(Told::Stops);
@@ -158,19 +158,19 @@ impl Operator {
 
     /// What a leader does, until `end` becomes true.
     pub async fn work(&self, end: watch::Receiver<bool>) {
-        let (seen, sees) = watch::channel(None);
-        let (known, knows) = watch::channel(None);
+        let (seen, cluster) = watch::channel(None);
+        let (known, books) = watch::channel(None);
         let works = async {
             tokio::join!(
-                self.drive(&seen, knows.clone(), &end),
-                self.perform_runs(knows.clone(), sees.clone(), end.clone())
+                self.drive(&seen, books.clone(), &end),
+                self.perform_runs(books.clone(), cluster.clone(), end.clone())
             )
         };
         tokio::select! {
             biased;
             _ = works => {}
-            () = self.keep_books(&known, sees.clone()) => {}
-            () = self.watch_activity(sees.clone()) => {}
+            () = self.keep_books(&known, cluster.clone()) => {}
+            () = self.watch_activity(cluster.clone()) => {}
         }
     }
 

@@ -182,7 +182,7 @@ impl Operator {
         };
         ran.map_err(|error| match error {
             RunError::Refused { why, .. } => NotBrought::Refused(why),
-            other => NotBrought::Stopped(other.to_string()),
+            stopped @ RunError::Stopped { .. } => NotBrought::Stopped(stopped.to_string()),
         })
     }
 }
