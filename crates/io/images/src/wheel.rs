@@ -89,7 +89,7 @@ impl<'a, S: Read + Write + Seek, R: Read + Seek> Installation<'a, S, R> {
                 path: name.clone(),
                 problem: problem.to_owned(),
             };
-            if entry.is_dir() || name.starts_with(&record) || name.ends_with(".pyc") {
+            if entry.is_dir() || name.starts_with(&record) || Utf8Path::new(&name).extension() == Some("pyc") {
                 continue;
             }
             if name.split('/').any(|part| matches!(part, "" | "." | "..")) || name.contains('\\') {
