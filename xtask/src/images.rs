@@ -1,5 +1,7 @@
 //! Images from the recipes in `releases/images`.
 
+pub(crate) mod operator;
+
 use std::path::Path;
 use std::time::Instant;
 

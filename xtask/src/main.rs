@@ -38,6 +38,8 @@ enum Task {
     Docs(docs::Arguments),
     /// Look for bytes that make a target of `fuzz/` fail (needs a C++ compiler).
     Fuzz(fuzz::Arguments),
+    /// Build the program and make the operator's image of it, one for each release.
+    Image(images::operator::Arguments),
     /// Make images from the recipes in `releases/images`, and push them (needs apt, dpkg and pip).
     Images(images::Arguments),
     /// Run everything that must hold before a change lands.
@@ -53,6 +55,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Task::Record(arguments) => record::run(&arguments, &root())?,
         Task::Docs(arguments) => docs::run(&arguments, &root())?,
         Task::Fuzz(arguments) => fuzz::run(&arguments, &root())?,
+        Task::Image(arguments) => images::operator::run(&arguments, &root())?,
         Task::Images(arguments) => images::run(&arguments, &root())?,
         Task::Test(arguments) => return Ok(test::run(&arguments, &root())),
         Task::Tidy => tidy::run(&root())?,

@@ -146,6 +146,11 @@ fn cargo_test(root: &Path, workspace: &[&str], reading: &mut Reading) -> anyhow:
             command.env(tool.variable, path);
         }
     }
+    // Built before the first test runs: tests of other packages need not ask for it again.
+    if workspace.is_empty() {
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+        command.env("SCANTLING_TEST_BINARY", target.join("debug/scantling"));
+    }
     let mut child = command.spawn().context("failed to run cargo test")?;
     let output = child.stdout.take().context("cargo test has no output")?;
     let errors = child.stderr.take().context("cargo test has no error output")?;

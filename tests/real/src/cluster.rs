@@ -33,7 +33,7 @@ const VOLUMES: usize = 12;
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A bearer token of somebody.
-pub struct Token {
+pub(crate) struct Token {
     pub(crate) user: String,
     pub(crate) group: &'static str,
     pub(crate) secret: String,
@@ -396,8 +396,8 @@ impl Drop for RealCluster {
     }
 }
 
-/// Why there can be no cluster here and now.
-fn why_not() -> Option<String> {
+/// Why there can be no cluster here and now; none if there can.
+pub fn why_not() -> Option<String> {
     if let Some(obstacle) = program::obstacle() {
         return Some(obstacle);
     }

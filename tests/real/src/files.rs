@@ -146,6 +146,8 @@ pub(crate) fn kubelet(cgroup: &str) -> Value {
         "authorization": {"mode": "AlwaysAllow"},
         "failCgroupV1": false, "cgroupDriver": "cgroupfs", "cgroupRoot": cgroup,
         "makeIPTablesUtilChains": false,
+        // Nobody answers there: without an address every pod gets an event that says so.
+        "clusterDNS": ["10.96.0.1"], "clusterDomain": "cluster.local",
         // The machine's disk may be nearly full: pods and images stay.
         "evictionHard": {
             "memory.available": "0%", "nodefs.available": "0%", "nodefs.inodesFree": "0%", "imagefs.available": "0%",

@@ -1,6 +1,7 @@
 //! Small images that run: a static busybox, files and a command.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::Context as _;
 use scantling_contents::{BuiltImage, BuiltPlatform};
@@ -17,11 +18,35 @@ const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// An image of busybox and files (text by absolute path) that runs a command. The same in gives the same digest.
+/// A file in an image.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    bytes: Vec<u8>,
+    mode: u32,
+}
+
+impl File {
+    /// A text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { bytes: text.into().into_bytes(), mode: 0o644 }
+    }
+
+    /// A program or library of this machine.
+    ///
+    /// # Errors
+    /// It can't be read.
+    pub fn program(path: &Path) -> anyhow::Result<Self> {
+        let bytes = std::fs::read(path).with_context(|| format!("failed to read {}", path.display()))?;
+        Ok(Self { bytes, mode: 0o755 })
+    }
+}
+
+/// An image of busybox and files, by absolute path, that runs a command as nobody in particular. The same in gives the same
+/// digest.
 ///
 /// # Errors
 /// No busybox is installed, or it can't be put into a layer.
-pub fn image(files: &BTreeMap<String, String>, command: &[&str]) -> anyhow::Result<BuiltImage> {
+pub fn image(files: &BTreeMap<String, File>, command: &[&str]) -> anyhow::Result<BuiltImage> {
     let busybox = std::fs::read("/bin/busybox").or_else(|_| std::fs::read("/usr/bin/busybox"));
     let busybox = busybox.context("failed to read busybox")?;
     let mut tar = tar::Builder::new(Vec::new());
@@ -32,8 +57,8 @@ pub fn image(files: &BTreeMap<String, String>, command: &[&str]) -> anyhow::Resu
         header.set_size(0);
         tar.append_link(&mut header, format!("bin/{applet}"), "busybox")?;
     }
-    for (path, text) in files {
-        entry(&mut tar, path.trim_start_matches('/'), 0o644, text.as_bytes())?;
+    for (path, file) in files {
+        entry(&mut tar, path.trim_start_matches('/'), file.mode, &file.bytes)?;
     }
     let layer = tar.into_inner()?;
 
@@ -47,7 +72,7 @@ pub fn image(files: &BTreeMap<String, String>, command: &[&str]) -> anyhow::Resu
     let (layer, layer_about) = add(LAYER, layer);
     let config = json!({
         "architecture": "amd64", "os": "linux",
-        "config": {"Entrypoint": command, "Env": ["PATH=/bin"]},
+        "config": {"Entrypoint": command, "Env": ["PATH=/bin"], "User": "1001"},
         "rootfs": {"type": "layers", "diff_ids": [layer.to_string()]},
     });
     let (config, config_about) = add(CONFIG, serde_json::to_vec(&config)?);

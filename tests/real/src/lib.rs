@@ -39,5 +39,5 @@ mod program;
 mod sweep;
 
 pub use audit::Request;
-pub use cluster::{RealCluster, Token};
-pub use image::{image, pusher};
+pub use cluster::{RealCluster, why_not};
+pub use image::{File, image, pusher};

@@ -9,6 +9,8 @@ const CLI: &str = "crates/app/cli/";
 const FILES: &str = "crates/io/files/";
 /// Images are made by apt, dpkg and pip, from files into files; no run or rehearsal does.
 const IMAGES: &str = "crates/io/images/";
+/// Models are files, fetched into a pod's volume before anything else runs there; no run or rehearsal does it.
+const MODEL_FETCH: &str = "crates/io/model-fetch/";
 const REGISTRY: &str = "crates/io/registry/";
 
 const TIME: &str = "time comes from a clock that is passed in";
@@ -17,7 +19,7 @@ const EDGE: &str = "the machine is asked at the edge";
 const ONE_TASK: &str = "a rehearsal runs on one task";
 
 const RULES: [Rule; 24] = [
-    ("std::fs", &[FILES, IMAGES, CLI], "files are read in one place"),
+    ("std::fs", &[FILES, IMAGES, MODEL_FETCH, CLI], "files are read in one place"),
     ("tokio::fs", &[], "files are read in one place"),
     ("std::io::stdin", &[CLI], EDGE),
     ("std::env", &[CLI], EDGE),

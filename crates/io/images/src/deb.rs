@@ -30,15 +30,19 @@ pub(crate) fn unpack<S: Read + Write + Seek>(
     let mut child = started(&mut command, "dpkg-deb")?;
     let result = match child.stdout.take() {
         Some(output) => archive(tree, recipe, pin, BufReader::with_capacity(1 << 16, output)),
-        None => Ok(()),
+        None => Ok(false),
     };
     let output = child.wait_with_output().map_err(ImagesError::file(file))?;
-    result?;
+    let has_files = result?;
     if !output.status.success() {
         return Err(ImagesError::Program {
             command: format!("dpkg-deb --fsys-tarfile {file}"),
             problem: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
         });
+    }
+    if !has_files && !recipe.only.is_empty() {
+        // Nothing of it is in the image, so it isn't listed.
+        return Ok(());
     }
     let control = captured(Command::new("dpkg-deb").arg("--field").arg(file), "dpkg-deb")?;
     let stanza = stanza(&control, pin)
@@ -67,18 +71,20 @@ fn stanza(control: &str, pin: &DebianPin) -> Result<String, &'static str> {
     Ok(text)
 }
 
+/// Unpacks the files; says whether there were any.
 fn archive<S: Read + Write + Seek>(
     tree: &mut Tree<S>,
     recipe: &Recipe,
     pin: &DebianPin,
     stream: impl Read,
-) -> Result<(), ImagesError> {
+) -> Result<bool, ImagesError> {
     let package = format!("{} {}", pin.name, pin.version);
     let broken = |error: io::Error| ImagesError::Entry {
         package: package.clone(),
         path: String::new(),
         problem: format!("cannot be unpacked: {error}"),
     };
+    let mut has_files = false;
     let mut archive = tar::Archive::new(stream);
     for entry in archive.entries().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
@@ -93,6 +99,7 @@ fn archive<S: Read + Write + Seek>(
             continue;
         }
         let header = entry.header();
+        has_files |= header.entry_type() != EntryType::Directory;
         let mode = header.mode().map_err(broken)? & MODE_MASK;
         let (user, group) = (header.uid().map_err(broken)?, header.gid().map_err(broken)?);
         let target = |entry: &tar::Entry<'_, _>| {
@@ -118,7 +125,7 @@ fn archive<S: Read + Write + Seek>(
             _ => return Err(refused("is neither file, folder nor link")),
         }
     }
-    Ok(())
+    Ok(has_files)
 }
 
 fn left_out(recipe: &Recipe, path: &str) -> bool {

@@ -26,6 +26,9 @@ const GLIBC_OLDEST: u32 = 5;
 /// Names of platforms from before wheels named the C library.
 const OLD_PLATFORMS: [&str; 3] = ["manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"];
 
+/// What pip says when the index has a package under the pinned version, but other bytes. That is no absence.
+const OTHER_HASHES: &str = "DO NOT MATCH THE HASHES";
+
 /// Every name that a wheel for the images may have, the newest first.
 fn target(command: &mut Command) {
     command.args(["--only-binary=:all:", "--python-version", PYTHON, "--implementation", "cp"]);
@@ -146,6 +149,9 @@ pub(crate) fn fetch(cache: &Cache, image: &ImageName, pins: &[PythonPin]) -> Res
     let gone =
         |package: String, problem: String| ImagesError::Gone { image: image.clone(), package, problem };
     if let Some(problem) = said {
+        if problem.contains(OTHER_HASHES) {
+            return Err(ImagesError::Program { command: format!("pip, for {image},"), problem });
+        }
         // pip names the package in its words.
         return Err(gone(format!("one of {} Python packages", missing.len()), problem));
     }

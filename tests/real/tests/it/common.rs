@@ -2,22 +2,52 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use scantling_cluster::{Clock, Cluster};
+use scantling_contents::BuiltImage;
 use scantling_image::{Digest, Reference};
-use scantling_real_tests::{RealCluster, image, pusher};
+use scantling_real_tests::{File, RealCluster, image, pusher};
 use scantling_release::{Release, Settings};
 use scantling_run::{Entropy, Environment};
 use serde_json::Value;
 
 /// Pushes an image whose program prints a text and then sleeps.
 pub(crate) fn push(to: &str, text: &str) -> Digest {
-    let files = BTreeMap::from([("/text".to_owned(), format!("{text}\n"))]);
+    let files = BTreeMap::from([("/text".to_owned(), File::text(format!("{text}\n")))]);
     let script = "cat /text; trap 'exit 0' TERM; while :; do sleep 3600 & wait; done";
     let built = image(&files, &["/bin/sh", "-c", script]).unwrap();
     let to = Reference::parse(to).unwrap();
     block_on(async { pusher().unwrap().push(&built, &to).await.unwrap().digest })
+}
+
+/// Pushes an image under a name in the cluster's registry.
+pub(crate) fn push_image(cluster: &RealCluster, image: &BuiltImage, name: &str) -> Digest {
+    let to = Reference::parse(&format!("{}/{name}", cluster.registry())).unwrap();
+    block_on(async { pusher().unwrap().push(image, &to).await.unwrap().digest })
+}
+
+/// Pushes an image of the operator for a release: the command that was built for this test, with the libraries that it was
+/// linked to.
+pub(crate) fn push_operator(cluster: &RealCluster, release: &str) {
+    let program = cluster.folder().join("scantling");
+    let stripped = Command::new("strip").arg("-o").arg(&program).arg(binary()).status();
+    if !stripped.is_ok_and(|status| status.success()) {
+        std::fs::copy(binary(), &program).unwrap();
+    }
+    let listed = Command::new("ldd").arg(&program).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let libraries = listed.split_whitespace().filter(|word| word.starts_with('/'));
+    let mut files: BTreeMap<String, File> =
+        libraries.map(|path| (path.to_owned(), File::program(Path::new(path)).unwrap())).collect();
+    files.insert("/usr/bin/scantling".to_owned(), File::program(&program).unwrap());
+    files.insert("/etc/release".to_owned(), File::text(release));
+    let built = image(&files, &["/usr/bin/scantling"]).unwrap();
+    push_image(cluster, &built, &format!("operator:{release}"));
 }
 
 /// Runs a future on this thread, which is in the cluster's network.
@@ -68,5 +98,75 @@ pub(crate) fn writes_since(cluster: &RealCluster, seen: usize) -> Vec<String> {
     let requests = cluster.requests().unwrap();
     let ours = requests.into_iter().skip(seen).filter(|it| it.is_write() && !it.agent.contains("kubectl"));
     let ours = ours.filter(|it| !it.uri.contains("/namespaces/scantling-system/leases"));
-    ours.map(|it| format!("{} {} ({})", it.verb, it.uri, it.code)).collect()
+    ours.map(|it| format!("{} {} ({})", it.verb, it.uri.split('?').next().unwrap_or_default(), it.code))
+        .collect()
+}
+
+/// The repository.
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The command, built. Call it first in the network of this machine: cargo may have to fetch something.
+pub(crate) fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        // Whoever runs all tests has built it with them.
+        if let Some(built) = std::env::var_os("SCANTLING_TEST_BINARY") {
+            return built.into();
+        }
+        let program = std::env::current_exe().unwrap();
+        let profile = program.parent().and_then(Path::parent).unwrap();
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "scantling-cli", "--target-dir"]);
+        cargo.arg(profile.parent().unwrap()).current_dir(repository());
+        // What cargo tells this test about its package would make crates build anew that look at it.
+        let about =
+            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_PRIMARY_", "CARGO_TARGET_TMPDIR"];
+        for (name, _) in std::env::vars() {
+            if about.iter().any(|start| name.starts_with(start)) {
+                cargo.env_remove(name);
+            }
+        }
+        assert!(cargo.status().unwrap().success(), "the command does not build");
+        profile.join("scantling")
+    })
+}
+
+/// The command, on the cluster, without colours.
+pub(crate) fn scantling(cluster: &RealCluster, arguments: &[&str]) -> Command {
+    let mut command = Command::new(binary());
+    command
+        .args(arguments)
+        .current_dir(repository())
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .env("SCANTLING_MIRRORS", cluster.endpoints())
+        .env("NO_COLOR", "1")
+        .stdin(Stdio::null());
+    command
+}
+
+/// What the command prints and its exit code.
+pub(crate) fn said(mut command: Command) -> (String, i32) {
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (String::from_utf8(text).unwrap(), output.status.code().unwrap_or(-1))
+}
+
+/// What the command prints when it ends well.
+pub(crate) fn done(cluster: &RealCluster, arguments: &[&str]) -> String {
+    let (text, code) = said(scantling(cluster, arguments));
+    assert_eq!(code, 0, "scantling {}:\n{text}", arguments.join(" "));
+    text
+}
+
+/// Waits for something to be there.
+pub(crate) fn soon<T>(what: &str, seconds: u64, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..seconds * 4 {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(250));
+    }
+    panic!("{what} did not come in {seconds} s");
 }

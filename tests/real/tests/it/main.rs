@@ -3,6 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
+mod inference;
+mod jupyter;
 mod notebooks;
+mod platform;
 mod small_release;
 mod stale_tag;
+mod story;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scantling_cluster::DriveSettings;
 use scantling_image::{Digest, Reference};
-use scantling_real_tests::{RealCluster, image, pusher};
+use scantling_real_tests::{File, RealCluster, image, pusher};
 use scantling_reconcile::{DEFINITIONS, Known, RECONCILERS};
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 fn push(to: &str, text: &str) -> Digest {
     let files = BTreeMap::from([(
         "/www/notebook/people/nb/api".to_owned(),
-        format!("{{\"version\": \"{text}\"}}\n"),
+        File::text(format!("{{\"version\": \"{text}\"}}\n")),
     )]);
     let built = image(&files, &["/bin/busybox", "httpd", "-f", "-p", "8888", "-h", "/www"]).unwrap();
     let to = Reference::parse(to).unwrap();

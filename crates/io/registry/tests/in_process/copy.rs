@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_image::Digest;
-use scantling_registry::Verdict;
+use scantling_registry::{StoredImage, Verdict};
 use scantling_registry_server::{Access, Account, Effect, Rights, Subject};
 
 use crate::support::{Registries, image, reference};
@@ -65,6 +65,45 @@ async fn large_blobs_go_in_pieces() {
     for name in ["b.example/nb:1", "b.example/again:1"] {
         assert_eq!(client.probe(&reference(name), &[]).await.verdict, Verdict::Pullable);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_stored_elsewhere_is_read_piece_by_piece() {
+    let mut registries = Registries::new();
+    registries.server.lock().unwrap().add_host("b.example");
+    registries.options.chunk = 100;
+    let client = registries.client();
+    let one = image("1.0", &["linux/amd64"]);
+    let platform = &one.platforms[0];
+    let blobs: Vec<(Digest, u64)> = platform
+        .layers
+        .iter()
+        .map(|(digest, _)| digest)
+        .chain([&platform.config])
+        .map(|digest| (digest.clone(), one.blobs[digest].1.len() as u64))
+        .collect();
+    let (media_type, manifest) = &one.blobs[&one.root];
+    let stored = StoredImage { media_type, manifest, blobs: &blobs };
+    let open = |digest: &Digest| Ok(one.blobs[digest].1.as_slice());
+    let to = reference("b.example/nb:1");
+    let pushed = client.push_stored(&stored, open, None, &to).await.unwrap();
+    assert_eq!((&pushed.digest, pushed.sent), (&one.root, 3));
+    assert!(registries.asked().iter().filter(|request| request.starts_with("PATCH")).count() > 4);
+    assert_eq!(client.probe(&to, &[]).await.verdict, Verdict::Pullable);
+    let mounted =
+        client.push_stored(&stored, open, Some("nb"), &reference("b.example/other:1")).await.unwrap();
+    assert_eq!((mounted.sent, mounted.present), (0, 3));
+
+    // What ends early, or cannot be opened, is never announced by a manifest.
+    let short = |digest: &Digest| Ok(&one.blobs[digest].1[..5]);
+    let to = reference("c.example/nb:1");
+    registries.server.lock().unwrap().add_host("c.example");
+    let error = client.push_stored(&stored, short, None, &to).await.unwrap_err();
+    assert!(error.to_string().contains("cannot be read"), "{error}");
+    let closed = |_: &Digest| Err::<&[u8], _>(std::io::Error::other("gone"));
+    let error = client.push_stored(&stored, closed, None, &to).await.unwrap_err();
+    assert!(error.to_string().contains("gone"), "{error}");
+    assert_eq!(registries.server.lock().unwrap().resolve("c.example", "nb", "1"), None);
 }
 
 #[tokio::test(start_paused = true)]

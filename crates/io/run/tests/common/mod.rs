@@ -1,6 +1,8 @@
 //! A sandbox in the test's process, reached by the product's own clients.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, unreachable_pub, missing_docs)]
 
+pub mod platform;
+
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

@@ -27,7 +27,7 @@ async fn a_driver_that_is_killed_at_any_write_is_continued() {
     for kill in (1..=10).flat_map(|n| [Kill::Before(n), Kill::After(n)]) {
         let stage = Stage::new().await;
         story(&stage).await;
-        stage.run_as(&Gate::killing(kill), 3, Duration::from_secs(60)).await;
+        stage.run_as(&Gate::killing(kill), 3, Duration::from_mins(1)).await;
         stage.run(60).await;
         assert_eq!(stage.made(), expected, "{kill:?}");
         assert_eq!(stage.run(100).await, Vec::<String>::new(), "{kill:?}");
@@ -39,7 +39,7 @@ async fn two_at_once_do_no_harm() {
     let expected = undisturbed().await;
     let stage = Stage::new().await;
     story(&stage).await;
-    let time = Duration::from_secs(60);
+    let time = Duration::from_mins(1);
     let (gate_a, gate_b) = (Gate::default(), Gate::default());
     tokio::join!(stage.run_as(&gate_a, 3, time), stage.run_as(&gate_b, 4, time));
     assert_eq!(stage.made(), expected);
