@@ -100,9 +100,9 @@ pub fn compare(
     let is_compared = |key: &&ObjectKey| {
         let passing_account =
             key.kind == "ServiceAccount" && PASSING_SERVICE_ACCOUNTS.contains(&key.name.as_str());
-        !PASSING_KINDS.contains(&(key.group.as_str(), key.kind.as_str()))
-            && !passing_account
-            && !(key.kind == "ConfigMap" && key.namespace.as_deref() == Some(RUNS_NAMESPACE))
+        let bookkeeping = key.kind == "ConfigMap" && key.namespace.as_deref() == Some(RUNS_NAMESPACE);
+        let passing = PASSING_KINDS.contains(&(key.group.as_str(), key.kind.as_str()));
+        !(passing || passing_account || bookkeeping)
     };
     let keys: BTreeSet<&ObjectKey> = upgraded.keys().chain(fresh.keys()).filter(is_compared).collect();
     let mut comparison = Comparison { objects: keys.len(), differences: Vec::new() };
