@@ -3,7 +3,6 @@
 pub(crate) mod operator;
 
 use std::path::Path;
-use std::time::Instant;
 
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -32,12 +31,10 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
     if arguments.update {
         return Ok(images.update(&names, &say)?);
     }
-    let start = Instant::now();
     let built = images.build(&names, &say)?;
     for image in &built {
         show(image);
     }
-    println!("{} images in {:.1} s", built.len(), start.elapsed().as_secs_f64());
     arguments.push.as_deref().map_or(Ok(()), |registry| push(&built, registry))
 }
 

@@ -82,13 +82,11 @@ pub(crate) fn fetch(cache: &Cache, image: &ImageName, pins: &[DebianPin]) -> Res
         let start = format!("{}_{}_", pin.name, pin.version.replace(':', "%3a"));
         let file = files.iter().find(|file| file.file_name().is_some_and(|name| name.starts_with(&start)));
         let package = format!("{} {}", pin.name, pin.version);
-        match file {
-            Some(file) => cache.take(image, Wanted { package: &package, digest: &pin.digest }, file)?,
-            None => {
-                let problem = said.clone().unwrap_or_else(|| "apt-get left no file".to_owned());
-                return Err(ImagesError::Gone { image: image.clone(), package, problem });
-            }
-        }
+        let Some(file) = file else {
+            let problem = said.clone().unwrap_or_else(|| "apt-get left no file".to_owned());
+            return Err(ImagesError::Gone { image: image.clone(), package, problem });
+        };
+        cache.take(image, Wanted { package: &package, digest: &pin.digest }, file)?;
     }
     Ok(())
 }

@@ -60,8 +60,7 @@ impl Cache {
         let found = digest_of(file)?;
         if found != *wanted.digest {
             return Err(ImagesError::Mismatch {
-                image: image.clone(),
-                package: wanted.package.to_owned(),
+                package: format!("{image}: {}", wanted.package),
                 wanted: wanted.digest.clone(),
                 found,
             });

@@ -51,11 +51,9 @@ pub enum ImagesError {
         problem: String,
     },
     /// What came is not what the lock pins.
-    #[error("{image}: {package} has the digest {found}, the lock pins {wanted}: it is not used")]
+    #[error("{package} has the digest {found}, the lock pins {wanted}: it is not used")]
     Mismatch {
-        /// The image.
-        image: ImageName,
-        /// The package, with its version.
+        /// The image, and the package with its version.
         package: String,
         /// What is pinned.
         wanted: Digest,

@@ -89,7 +89,7 @@ impl<'a, S: Read + Write + Seek, R: Read + Seek> Installation<'a, S, R> {
                 path: name.clone(),
                 problem: problem.to_owned(),
             };
-            if entry.is_dir() || name.starts_with(&record) || name.ends_with(".pyc") {
+            if entry.is_dir() || name.starts_with(&record) || is_bytecode(&name) {
                 continue;
             }
             if name.split('/').any(|part| matches!(part, "" | "." | "..")) || name.contains('\\') {
@@ -158,6 +158,11 @@ impl<'a, S: Read + Write + Seek, R: Read + Seek> Installation<'a, S, R> {
         let read = entry.take(METADATA_MAX).read_to_string(&mut text);
         read.map(|_| Some(text)).map_err(|error| self.failed(name, &error))
     }
+}
+
+/// Bytecode names the time of its source; Python makes its own.
+fn is_bytecode(name: &str) -> bool {
+    Utf8Path::new(name).extension() == Some("pyc")
 }
 
 /// Where a file of a wheel goes, from the site's folder.

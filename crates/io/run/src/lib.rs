@@ -8,6 +8,12 @@
 //!   └ stored state, journal
 //! ```
 //!
+//! [`rollback`] is the same with an earlier release, whose files the cluster keeps; [`uninstall`] goes the waves backwards
+//! over the inventory; [`plan`] ends before the first write.
+//!
+//! A run holds a lease from its first write on, renewed beside its own future whatever that waits for; one that is gone is
+//! continued from its journal by whoever comes next.
+//!
 //! Invariants: one path for installing and upgrading; every write goes through one function, and the journal is open
 //! before the first; every object ends in a typed outcome with its cause; nothing is spawned, every wait is bounded and
 //! in tokio's time, every order is fixed.

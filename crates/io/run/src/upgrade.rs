@@ -239,7 +239,7 @@ impl Session<'_> {
                 self.want().await?;
             }
         }
-        self.publish_catalogue().await?;
+        Box::pin(self.publish_catalogue()).await?;
         self.verify().await?;
         self.prune(&leftovers).await?;
         self.store(&leftovers).await?;

@@ -205,4 +205,25 @@ fn people_and_models_through_an_upgrade() {
     cluster.run(&["annotate", "notebook", "old", "-n", "anna", restart]).unwrap();
     let after = pod(&cluster, "old", Some(&before));
     assert_eq!(imported(&after, "old"), second);
+
+    // Back, forward again and away: what is hers stays.
+    println!("{}", done(&cluster, &["rollback", "--yes"]));
+    assert_eq!(shown(&cluster), first);
+    assert_eq!(imported(&pod(&cluster, "old", None), "old"), second, "nobody restarted it");
+    println!("{}", done(&cluster, &upgrade("releases/2026.2")));
+    assert_eq!(shown(&cluster), second);
+    let text = done(&cluster, &["uninstall", "--yes"]);
+    println!("{text}");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Each thing that stays has its cause: somebody's objects, and what the admin put beside the operator.
+    for cause in
+        ["Notebook anna/new", "InferenceService anna/iris", "ConfigMap scantling-system/scantling-registries"]
+    {
+        assert!(text.contains(cause), "{cause} is not named:\n{text}");
+    }
+    let claim = get(&cluster, &["persistentvolumeclaim", "work", "-n", "anna"]);
+    assert_eq!(claim["status"]["phase"], "Bound");
+    let left = cluster.run(&["get", "deployments", "-n", "scantling-system", "-o", "name"]).unwrap();
+    assert_eq!(left, "");
+    assert!(cluster.run(&["get", "namespace", "scantling"]).is_err());
 }

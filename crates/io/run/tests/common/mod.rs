@@ -175,7 +175,7 @@ impl Sandbox {
         let environment = self.environment(seed);
         let mut events = Vec::new();
         let mut sink = |event: RunEvent| events.push(event);
-        let ended = self.until_killed(upgrade(&environment, release, options, &mut sink)).await;
+        let ended = Box::pin(self.until_killed(upgrade(&environment, release, options, &mut sink))).await;
         ended.map(|ended| (ended, events))
     }
 
