@@ -89,11 +89,7 @@ impl<'a, S: Read + Write + Seek, R: Read + Seek> Installation<'a, S, R> {
                 path: name.clone(),
                 problem: problem.to_owned(),
             };
-<<<<<<< HEAD
-            if entry.is_dir() || name.starts_with(&record) || Utf8Path::new(&name).extension() == Some("pyc") {
-=======
             if entry.is_dir() || name.starts_with(&record) || is_bytecode(&name) {
->>>>>>> main
                 continue;
             }
             if name.split('/').any(|part| matches!(part, "" | "." | "..")) || name.contains('\\') {

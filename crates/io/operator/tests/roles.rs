@@ -43,11 +43,11 @@ fn rights(rules: &[PolicyRule]) -> BTreeSet<Right> {
 
 /// What the release gives to the operator's service account.
 fn given(release: &Release) -> BTreeSet<Right> {
-    let roles = release.objects.iter().filter(|object| {
+    let granting = release.objects.iter().filter(|object| {
         object.key.name == "scantling-operator" && matches!(object.key.kind.as_str(), "Role" | "ClusterRole")
     });
     let mut rules = Vec::new();
-    for role in roles {
+    for role in granting {
         for rule in role.value["rules"].as_array().unwrap() {
             let texts = |field: &str| -> Vec<String> {
                 let list = rule.get(field).and_then(Value::as_array);

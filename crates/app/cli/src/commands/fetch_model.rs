@@ -21,7 +21,7 @@ const EVERY: Duration = Duration::from_secs(5);
     after_help = "Keys are read from the environment: STORAGE_CONFIG (a data connection in JSON), or AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_DEFAULT_REGION, AWS_ENDPOINT_URL or AWS_S3_ENDPOINT, AWS_S3_BUCKET. AWS_CA_BUNDLE or SSL_CERT_FILE name a file of certificates to trust beside the public ones."
 )]
 pub(crate) struct Arguments {
-    /// Where the model is: https://HOST/PATH, s3://BUCKET/PATH, file:///PATH.
+    /// Where the model is: `https://HOST/PATH`, `s3://BUCKET/PATH`, `file:///PATH`.
     uri: String,
     /// The folder that it goes to; it is made.
     #[arg(required_unless_present = "check", conflicts_with = "check")]
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let limits = Limits { bytes: arguments.max_bytes, files: arguments.max_files, ..Limits::default() };
     let uri = Uri::parse(&arguments.uri).map_err(|error| Failure::usage(error.to_string()))?;
     let Some(folder) = &arguments.folder else {
-        let found = check(&uri, &limits).map_err(failure)?;
+        let found = check(&uri, &limits).map_err(|error| failure(&error))?;
         terminal::print(&format!("{uri} has {}\n", counted(&found)))?;
         return Ok(Outcome::Fine);
     };
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let seed = u64::from_be_bytes(random()?);
     let work =
         fetch(&uri, &access, folder.as_std_path(), arguments.sha256.as_deref(), &limits, seed, &mut tell);
-    let done = runtime.block_on(work).map_err(failure)?;
+    let done = runtime.block_on(work).map_err(|error| failure(&error))?;
     let unpacked = done.unpacked.as_deref().map(|name| format!(", unpacked from {name}")).unwrap_or_default();
     let reused =
         if done.reused > 0 { format!(", {} of them were here already", done.reused) } else { String::new() };
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
 }
 
 /// One line, since the pod's status repeats the last.
-fn failure(error: FetchError) -> Failure {
+fn failure(error: &FetchError) -> Failure {
     let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
     Failure::failed(format!("{error}{hint}"))
 }

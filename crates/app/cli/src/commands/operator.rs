@@ -114,13 +114,12 @@ fn registries(arguments: RegistryArguments, cluster: Cluster) -> Box<scantling_o
     Box::new(move || {
         let (arguments, cluster) = (arguments.clone(), cluster.clone());
         Box::pin(async move {
-            let (mut mirrors, mut keyring) =
-                arguments.as_mounted().rules().map_err(|failure| failure.into_message())?;
+            let (mut mirrors, mut keyring) = arguments.as_mounted().rules().map_err(Failure::into_message)?;
             add_kept_rules(&cluster, &mut mirrors).await?;
             read_registry_rules(&cluster, None, &mut mirrors, &mut keyring)
                 .await
                 .map_err(|error| error.to_string())?;
-            client(mirrors, keyring).map_err(|failure| failure.into_message())
+            client(mirrors, keyring).map_err(Failure::into_message)
         })
     })
 }
