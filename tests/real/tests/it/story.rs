@@ -96,6 +96,7 @@ fn shown(cluster: &RealCluster) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a story is told from its beginning to its end")]
 fn people_and_models_through_an_upgrade() {
     if let Some(why) = why_not() {
         println!("skipped: {why}");
