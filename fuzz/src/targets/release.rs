@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_finding::Finding;
-use scantling_release::{Against, Change, Lock, PublishedList, Release, check, diff, Settings};
+use scantling_release::{Against, Change, Lock, PublishedList, Release, Settings, check, diff};
 
 use super::{part, parts};
 

@@ -32,7 +32,8 @@ pub struct Bundle {
     pub files: Tree,
     /// What the admin decided about it.
     pub settings: Settings,
-    /// What its references led to; none if it was brought without a lock and has not been brought whole.
+    /// What its references led to. A run that is given none stores what its gate found; it stays away only where
+    /// references can be resolved by the cluster alone.
     pub lock: Option<Lock>,
 }
 
@@ -199,7 +200,10 @@ fn head_name(version: &str) -> String {
 impl Session<'_> {
     /// Whether the cluster keeps this very bundle already.
     pub(crate) fn bundle_to_store(&self) -> Result<Option<Vec<Value>>, Stop> {
-        let Some(bundle) = &self.options.bundle else { return Ok(None) };
+        let Some(mut bundle) = self.options.bundle.clone() else { return Ok(None) };
+        // What the gate found is what runs: going back must bring that, wherever a tag leads by then. References that
+        // only the cluster can resolve make no lock; they are recorded with the state.
+        bundle.lock = bundle.lock.or_else(|| Lock::from_resolved(self.release, self.images.clone()).ok());
         let (name, version) = (&self.report.release, &self.report.version);
         let maps = bundle.to_config_maps(name, version).map_err(|e| Stop::Halt(e.to_string()))?;
         let known = maps.last().is_some_and(|head| {

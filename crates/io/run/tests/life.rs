@@ -4,10 +4,10 @@
 mod common;
 
 use common::platform::{
-    as_before, brought, comparable, gone_back, key, of_people, one, options, outcomes, release, sandbox,
-    taken_away, tree, two, well,
+    HOST, as_before, brought, comparable, gone_back, key, of_people, one, options, outcomes, release,
+    sandbox, taken_away, tree, two, well,
 };
-use common::{Cut, Sandbox};
+use common::{Cut, Sandbox, push};
 use scantling_api::{ObjectKey, object};
 use scantling_plan::Outcome;
 use scantling_run::{
@@ -62,6 +62,21 @@ async fn a_release_is_gone_back_from_by_what_the_cluster_keeps() {
     assert_eq!(brought(&sandbox, &two()).await.writes, 0, "{:?}", sandbox.take_writes());
     let error = gone_back(&sandbox, Some("9.9.9")).await.unwrap().unwrap_err().to_string();
     assert!(error.contains("does not keep release 9.9.9"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn going_back_brings_the_digests_that_ran_wherever_their_tags_lead_by_then() {
+    let sandbox = sandbox();
+    brought(&sandbox, &one()).await;
+    let before = comparable(&sandbox);
+    brought(&sandbox, &two()).await;
+    let moved = sandbox.now(|world| {
+        push(world.registry(), HOST, "controller", "1.0.0", &[("controller", "1.0.0"), ("moved", "1")])
+    });
+    well(gone_back(&sandbox, None).await.unwrap());
+    as_before(before, &sandbox);
+    let written = sandbox.object(&key("Deployment", "a-controller")).unwrap().to_string();
+    assert!(written.contains("@sha256:") && !written.contains(moved.hex()), "{written}");
 }
 
 #[tokio::test(start_paused = true)]
