@@ -74,6 +74,11 @@ fn before(maps: &[Value]) -> Result<String, String> {
         return Ok(from);
     }
     let others: Vec<String> = kept(maps).into_iter().filter(|v| *v != state.version).collect();
+    // The run that brought it was killed after it had stored that, and whoever continued it found it there already. Of the
+    // two releases that are kept, the other one is what was there before.
+    if let (None, [other]) = (last, others.as_slice()) {
+        return Ok(other.clone());
+    }
     Err(match others.as_slice() {
         [] => {
             format!("{} {} was the first release here; there is none before it", state.release, state.version)
@@ -168,6 +173,27 @@ mod tests {
                 known = history::read(&maps);
             }
             assert_eq!(before(&maps).ok().as_deref(), expected, "{runs:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_continued_when_all_was_stored_leaves_the_release_before_among_those_kept() {
+        let state = State { release: "r".into(), version: "2".into(), ..State::default() };
+        let again = run(Action::Upgrade, Some("2"), "2", Ended::Finished);
+        let back = run(Action::Rollback, Some("1"), "2", Ended::Finished);
+        let bundle = |version: &str| {
+            let files =
+                scantling_release::Tree::from([("release.yaml".to_owned(), version.as_bytes().to_vec())]);
+            let bundle = Bundle::of(files, scantling_release::Settings::default(), None);
+            bundle.to_config_maps("r", version).unwrap()
+        };
+        for (last, others, expected) in
+            [(&again, &["1"][..], Some("1")), (&again, &["0", "1"], None), (&back, &["1"], None)]
+        {
+            let mut maps = state.to_config_maps().unwrap();
+            maps.extend(others.iter().chain(&["2"]).flat_map(|version| bundle(version)));
+            maps.push(history::with(Vec::new(), last.clone()));
+            assert_eq!(before(&maps).ok().as_deref(), expected, "{others:?}");
         }
     }
 }
