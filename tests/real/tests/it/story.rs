@@ -50,7 +50,7 @@ fn notebook(cluster: &RealCluster, name: &str, node: &str) {
                 "nodeSelector": {"kubernetes.io/hostname": node},
                 "containers": [{
                     "name": name, "image": "whatever-the-catalogue-says",
-                    "volumeMounts": [{"name": "work", "mountPath": "/data"}],
+                    "volumeMounts": [{"name": "work", "mountPath": "/work"}],
                 }],
                 "volumes": [{"name": "work", "persistentVolumeClaim": {"claimName": "work"}}],
             }}},
@@ -138,9 +138,9 @@ fn people_and_models_through_an_upgrade() {
     // She trains a model, and serves it.
     let trained = kernel(&before, "old").run(
         "import os, joblib\nfrom sklearn.datasets import load_iris\nfrom sklearn.linear_model import LogisticRegression\n\
-         os.makedirs('/data/iris', exist_ok=True)\n\
+         os.makedirs('/work/iris', exist_ok=True)\n\
          model = LogisticRegression(max_iter=500).fit(*load_iris(return_X_y=True))\n\
-         joblib.dump(model, '/data/iris/model.joblib')\nprint('trained')",
+         joblib.dump(model, '/work/iris/model.joblib')\nprint('trained')",
     );
     assert_eq!(trained, "trained");
     kubectl(
@@ -150,7 +150,7 @@ fn people_and_models_through_an_upgrade() {
             "apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService",
             "metadata": {"name": "iris", "namespace": "anna"},
             "spec": {"predictor": {"model": {
-                "modelFormat": {"name": "sklearn"}, "protocolVersion": "v2", "storageUri": "pvc://data/iris",
+                "modelFormat": {"name": "sklearn"}, "protocolVersion": "v2", "storageUri": "pvc://work/iris",
             }}},
         }),
     );
