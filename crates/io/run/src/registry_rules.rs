@@ -1,8 +1,9 @@
 //! Where a cluster asks for images, read from the cluster: its mirror rules and its pull secrets.
 
 use scantling_api::GroupVersionKind;
-use scantling_cluster::{Cluster, ClusterError};
+use scantling_cluster::{Cluster, ClusterError, Served};
 use scantling_endpoint::{Keyring, KeyringError, Mirrors, MirrorsError};
+use serde_json::Value;
 
 /// The kinds that hold OpenShift's rules about registries.
 const RULES: [(&str, &str, &str); 4] = [
@@ -52,16 +53,29 @@ pub async fn read_registry_rules(
     {
         keyring.add_secret(&secret)?;
     }
-    let (Some(accounts), Some(namespace)) = (served.by_kind("", "ServiceAccount"), namespace) else {
-        return Ok(());
-    };
-    let Some(account) = cluster.get(accounts, Some(namespace), "default").await? else { return Ok(()) };
-    let names =
-        account.get("imagePullSecrets").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
-    for name in names.iter().filter_map(|n| n.get("name")?.as_str()) {
-        if let Some(secret) = cluster.get(secrets, Some(namespace), name).await? {
-            keyring.add_secret(&secret)?;
-        }
+    for secret in pull_secrets(cluster, &served, namespace).await? {
+        keyring.add_secret(&secret)?;
     }
     Ok(())
+}
+
+/// The pull secrets that the default service account of a namespace brings, as they are now.
+pub(crate) async fn pull_secrets(
+    cluster: &Cluster,
+    served: &Served,
+    namespace: Option<&str>,
+) -> Result<Vec<Value>, ClusterError> {
+    let kinds = (served.by_kind("", "Secret"), served.by_kind("", "ServiceAccount"));
+    let ((Some(secrets), Some(accounts)), Some(namespace)) = (kinds, namespace) else {
+        return Ok(Vec::new());
+    };
+    let Some(account) = cluster.get(accounts, Some(namespace), "default").await? else {
+        return Ok(Vec::new());
+    };
+    let names = account.get("imagePullSecrets").and_then(Value::as_array);
+    let mut found = Vec::new();
+    for name in names.into_iter().flatten().filter_map(|n| n.get("name")?.as_str()) {
+        found.extend(cluster.get(secrets, Some(namespace), name).await?);
+    }
+    Ok(found)
 }

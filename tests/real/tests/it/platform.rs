@@ -4,40 +4,11 @@
 use std::collections::BTreeMap;
 use std::process::Stdio;
 
-use scantling_contents::{ImageDescription, LayerDescription, build};
-use scantling_real_tests::{File, RealCluster, image};
+use scantling_real_tests::RealCluster;
 use serde_json::{Value, json};
 
-use crate::common::{
-    binary, done, get, kubectl, push_image, push_operator, said, scantling, soon, writes_since,
-};
-
-/// Packages of the images of a release: what a catalogue shows of them is read from there.
-fn packages(release: &str) -> Vec<(&'static str, BTreeMap<String, String>)> {
-    let of = |list: &[(&str, &str)]| list.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    let newer = release == "2026.2";
-    let lab = ("jupyterlab", if newer { "4.5.1" } else { "4.4.9" });
-    let learn = ("scikit-learn", if newer { "1.8.0" } else { "1.7.2" });
-    vec![
-        ("minimal", of(&[lab])),
-        ("datascience", of(&[lab, learn, ("pandas", "2.3.3"), ("matplotlib", "3.10.7")])),
-        ("mlserver", of(&[("mlserver", "1.7.1"), learn])),
-    ]
-}
-
-/// Pushes an image of each name of a release that has its packages and sleeps; the operator's is the operator.
-fn push_stand_ins(cluster: &RealCluster, release: &str) {
-    let script = "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done";
-    let about = BTreeMap::from([("/etc/release".to_owned(), File::text(release))]);
-    let base = image(&about, &["/bin/sh", "-c", script]).unwrap();
-    for (name, packages) in packages(release) {
-        let path = "/usr/lib/python3.11/site-packages".to_owned();
-        let layers = vec![LayerDescription::Python { path, packages }];
-        let image = build(&ImageDescription { layers, ..Default::default() }, Some(&base)).unwrap();
-        push_image(cluster, &image, &format!("{name}:{release}"));
-    }
-    push_operator(cluster, release);
-}
+use crate::common::{binary, done, get, kubectl, said, scantling, soon, writes_since};
+use crate::stand_ins::push_stand_ins;
 
 /// The images that people are offered: `name:tag`, with what is shown of each.
 fn offered(cluster: &RealCluster) -> BTreeMap<String, String> {
