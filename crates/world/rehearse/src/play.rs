@@ -435,7 +435,7 @@ async fn run(
     let options = RunOptions { installed: old.map(|old| old.release.clone()), ..RunOptions::default() };
     let recorder = stage.recorder.clone();
     scantling_run::upgrade(&environment, &release.release, &options, &mut |event| {
-        recorder.say(&Actor::Scantling, format!("{}: {}", event.stage, event.what));
+        recorder.run(&event);
     })
     .await
 }
