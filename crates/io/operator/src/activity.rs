@@ -93,7 +93,7 @@ impl Target {
             uid: notebook.uid().to_owned(),
             api_version: object::text(notebook.object(), "/apiVersion").to_owned(),
             ip: ip.to_owned(),
-            port: port(notebook, pod).unwrap_or(PORT),
+            port: notebook.container().and_then(|own| pod.port(own.name())).unwrap_or(PORT),
             last: notebook.annotation(annotations::LAST_ACTIVITY).and_then(|text| text.parse().ok()),
         })
     }
@@ -103,14 +103,6 @@ impl Target {
         let Self { namespace, name, port, .. } = self;
         format!("http://{host}:{port}/notebook/{namespace}/{name}/api/{what}?{NO_ACTIVITY}").parse().ok()
     }
-}
-
-/// The first port of the notebook's own container.
-fn port(notebook: Notebook<'_>, pod: Pod<'_>) -> Option<u16> {
-    let name = notebook.container()?.name().to_owned();
-    let containers = pod.object().pointer("/spec/containers")?.as_array()?;
-    let container = containers.iter().find(|container| object::text(container, "/name") == name)?;
-    u16::try_from(container.pointer("/ports/0/containerPort")?.as_u64()?).ok()
 }
 
 /// What Jupyter says of its kernels.
