@@ -73,7 +73,7 @@ fn a_pods_record_says_what_the_view_says() {
     assert_eq!(record.pull_secrets.iter().map(|s| &**s).collect::<Vec<_>>(), ["s"]);
     let volume = record.image_volumes.first().unwrap();
     assert_eq!(
-        (&*volume.name, &*volume.reference, volume.pull_policy().map(|p| p.as_str())),
+        (&*volume.name, &*volume.reference, volume.pull_policy().map(scantling_image::PullPolicy::as_str)),
         ("m", "m:1", Some("Never"))
     );
     // From text as from a tree.
