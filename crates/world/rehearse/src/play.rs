@@ -41,6 +41,9 @@ pub fn rehearse(
     if options.variant.is_some() && options.way != Way::AsShipped {
         return Err(RehearseError::VariantNeedsShipped);
     }
+    if options.way == Way::AsShipped && scenario.shipped.upgrade.is_empty() {
+        return Err(RehearseError::NothingShipped);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(play(scenario, options, progress))
 }
