@@ -85,7 +85,9 @@ impl Connected {
                 .with_hint("mend the object in the cluster: nodes read it as well"),
         })?;
         for what in unread {
-            terminal::complain(&format!("note: {what}; nodes may ask other places, or with other credentials\n"));
+            terminal::complain(&format!(
+                "note: {what}; nodes may ask other places, or with other credentials\n"
+            ));
         }
         self.with(client(mirrors, keyring)?)
     }

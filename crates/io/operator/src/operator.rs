@@ -13,8 +13,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::activity::Ask;
-use crate::seen::Seen;
 use crate::metrics::Metrics;
+use crate::seen::Seen;
 use crate::told::{Line, Told};
 
 /// The lease of whoever leads.
@@ -30,7 +30,8 @@ const DRIVER_AGAIN: Duration = Duration::from_secs(5);
 
 /// Makes a way to registries, by the rules and with the credentials that there are at this moment; and says which of these it may not
 /// read.
-pub type Registries = dyn Fn() -> BoxFuture<'static, Result<(RegistryClient, Vec<String>), String>> + Send + Sync;
+pub type Registries =
+    dyn Fn() -> BoxFuture<'static, Result<(RegistryClient, Vec<String>), String>> + Send + Sync;
 /// Takes lines.
 pub type Lines = dyn Fn(&Line) + Send + Sync;
 
@@ -93,7 +94,13 @@ pub(crate) async fn ended(end: &watch::Receiver<bool>) {
 impl Operator {
     /// An operator that does nothing yet.
     pub fn new(parts: Parts) -> Self {
-        Self { parts, metrics: Metrics::new(), refused: Mutex::default(), unread_rules: Mutex::default(), books_changed: Notify::new() }
+        Self {
+            parts,
+            metrics: Metrics::new(),
+            refused: Mutex::default(),
+            unread_rules: Mutex::default(),
+            books_changed: Notify::new(),
+        }
     }
 
     /// Tells and counts.
