@@ -378,6 +378,15 @@ impl RealCluster {
                 }
             }
         }
+        // What nodes say of pods is in no log.
+        let asked: [&[&str]; 3] = [
+            &["get", "pods", "--all-namespaces", "-o", "yaml"],
+            &["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"],
+            &["get", "notebooks,inferenceservices", "--all-namespaces", "-o", "yaml"],
+        ];
+        let text: Vec<String> = asked.iter().filter_map(|words| self.run(words).ok()).collect();
+        let _ = std::fs::create_dir_all(&kept)
+            .and_then(|()| std::fs::write(kept.join("objects.txt"), text.join("\n")));
         say(&format!("the logs of the cluster are in {}", kept.display()));
     }
 }

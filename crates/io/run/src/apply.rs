@@ -227,6 +227,11 @@ impl Session<'_> {
                 return Err(Bad::Changed(Box::new(step), why));
             }
             let told = brought.told.get_or_insert_with(|| step.clone());
+            // What others did between the reading and the write shows in a later decision only.
+            told.kept.clone_from(&step.kept);
+            if !step.taken.is_empty() {
+                told.taken.clone_from(&step.taken);
+            }
             brought.outcome = told.outcome;
             if !step.writes() {
                 brought.object = live;

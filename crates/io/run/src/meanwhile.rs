@@ -119,6 +119,20 @@ fn models(services: &[Value], around: &[Value]) -> Vec<(ObjectKey, Model, String
         .collect()
 }
 
+/// What became of a model, if something did.
+fn change(before: Option<&Model>, now: &Model) -> Option<String> {
+    let Some(before) = before else { return Some("it was made".to_owned()) };
+    let spec = (before.generation != now.generation).then_some("its spec was changed");
+    let scaled = match (before.replicas, now.replicas) {
+        (Some(then), Some(now)) if then != now => Some(format!("it was scaled from {then} to {now} pods")),
+        _ => None,
+    };
+    match (spec, scaled) {
+        (Some(spec), Some(scaled)) => Some(format!("{spec}, {scaled}")),
+        (spec, scaled) => spec.map(ToOwned::to_owned).or(scaled),
+    }
+}
+
 fn owners(fields: &[ForeignField]) -> String {
     let owners: BTreeSet<&str> = fields.iter().flat_map(|f| f.owners.iter().map(String::as_str)).collect();
     if owners.is_empty() { "somebody".to_owned() } else { owners.into_iter().collect::<Vec<_>>().join(", ") }
@@ -126,7 +140,8 @@ fn owners(fields: &[ForeignField]) -> String {
 
 fn changed(fields: &[ForeignField]) -> String {
     let names: Vec<&str> = fields.iter().map(|f| f.field.as_str()).collect();
-    format!("{} was changed by {}", names.join(", "), owners(fields))
+    let were = if names.len() == 1 { "was" } else { "were" };
+    format!("{} {were} changed by {}", names.join(", "), owners(fields))
 }
 
 impl Session<'_> {
@@ -371,15 +386,7 @@ impl Session<'_> {
         let around =
             if services.is_empty() { Vec::new() } else { self.list("apps", "Deployment", None).await? };
         for (key, model, pods) in models(&services, &around) {
-            let what = match before.get(&key) {
-                None => "it was made".to_owned(),
-                Some(then) if then.generation != model.generation => "its spec was changed".to_owned(),
-                Some(Model { replicas: Some(then), .. }) => match model.replicas {
-                    Some(now) if now != *then => format!("it was scaled from {then} to {now} pods"),
-                    _ => continue,
-                },
-                Some(_) => continue,
-            };
+            let Some(what) = change(before.get(&key), &model) else { continue };
             let did = format!("it was left to whoever did it, and to the operator; {pods}");
             self.meanwhile(Doing::Model, key, what, did);
         }
@@ -399,7 +406,8 @@ impl Session<'_> {
     pub(crate) async fn renew_credentials(&mut self) -> bool {
         let namespace = self.release.namespace.as_deref();
         let Ok(secrets) =
-            crate::registry_rules::pull_secrets(&self.env.cluster, &self.served, namespace).await
+            crate::registry_rules::pull_secrets(&self.env.cluster, &self.served, namespace, &mut Vec::new())
+                .await
         else {
             return false;
         };
@@ -474,6 +482,13 @@ mod tests {
         let told: Vec<_> =
             found.iter().map(|(_, model, pods)| (model.generation, model.replicas, pods.as_str())).collect();
         assert_eq!(told, [(3, Some(2), "1 of 2 pods are ready")]);
+        let was = Model { generation: 2, replicas: Some(1) };
+        let is = Model { generation: 3, replicas: Some(2) };
+        assert_eq!(change(Some(&is), &is), None);
+        assert_eq!(
+            change(Some(&was), &is).unwrap_or_default(),
+            "its spec was changed, it was scaled from 1 to 2 pods"
+        );
         let found = models(&[service], &[]);
         assert_eq!(
             found.iter().map(|(.., pods)| pods.as_str()).collect::<Vec<_>>(),

@@ -1,13 +1,13 @@
 //! The platform's two releases on a real cluster, with small images in place of the real ones: installed, upgraded by runs
 //! that are killed, taken back, removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 
 use scantling_real_tests::RealCluster;
 use serde_json::{Value, json};
 
-use crate::common::{binary, done, get, kubectl, said, scantling, soon, writes_since};
+use crate::common::{binary, done, get, kubectl, scantling, soon, writes_since};
 use crate::stand_ins::push_stand_ins;
 
 /// The images that people are offered: `name:tag`, with what is shown of each.
@@ -72,12 +72,23 @@ fn both_releases_with_small_images() {
         }),
     );
 
-    // The upgrade is killed three times, ever later, and the last one ends it.
-    for writes in [3, 8, 20] {
-        kill_after(&cluster, &upgrade(two), writes);
-    }
-    let text = continued(&cluster, &upgrade(two));
+    // The command is killed on the way there and on the way back: the operator brings its runs to the end.
+    let from = format!("--from-file=endpoints.json={}", cluster.endpoints().display());
+    cluster.run(&["create", "configmap", "scantling-registries", "-n", "scantling-system", &from]).unwrap();
+    kill_after(&cluster, &upgrade(two), 8);
+    finished_by_the_operator(&cluster, "upgrade", "2026.2");
+    kill_after(&cluster, &["rollback", "--yes"], 8);
+    finished_by_the_operator(&cluster, "rollback", "2026.1");
+    // The other way round: the operator is killed when it has taken over, and the command ends it.
+    kill_after(&cluster, &upgrade(two), 8);
+    kill_operator(&cluster);
+    let text = done(&cluster, &upgrade(two));
     println!("{text}");
+    let (runs, platform) = (past(&cluster), get(&cluster, &["platform", "platform"]));
+    let holder = runs[0]["holder"].as_str().unwrap();
+    assert!(holder.starts_with("cli/"), "{:#}", runs[0]);
+    assert_eq!((&runs[0]["action"], &runs[0]["outcome"]), (&json!("upgrade"), &json!("finished")));
+    assert_eq!(platform["spec"]["release"]["version"], "2026.2");
     let images = offered(&cluster);
     assert!(images.values().any(|it| it.contains("1.8.0")), "{images:#?}");
     let seen = cluster.requests().unwrap().len();
@@ -89,6 +100,7 @@ fn both_releases_with_small_images() {
     println!("{}", done(&cluster, &["rollback", "--yes"]));
     assert!(done(&cluster, &["status"]).contains("2026.1"));
     done(&cluster, &upgrade(two));
+    cluster.run(&["delete", "configmap", "scantling-registries", "-n", "scantling-system"]).unwrap();
     println!("{}", done(&cluster, &["uninstall", "--yes"]));
     let mine = |it: &&String| {
         !before.contains(it) && ![" anna/", " kube-node-lease/"].iter().any(|of| it.contains(of))
@@ -104,24 +116,53 @@ fn kill_after(cluster: &RealCluster, arguments: &[&str], writes: usize) {
     let seen = cluster.requests().unwrap().len();
     let mut child =
         scantling(cluster, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    soon("the moment to kill", 90, || {
-        let ended = child.try_wait().unwrap().is_some();
-        (ended || writes_since(cluster, seen).len() >= writes).then_some(())
-    });
-    let _ = child.kill();
+    let started = std::time::Instant::now();
+    while writes_since(cluster, seen).len() < writes {
+        assert!(child.try_wait().unwrap().is_none(), "{arguments:?} ended before it was killed");
+        assert!(started.elapsed().as_secs() < 90, "{arguments:?} writes nothing");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().unwrap();
     child.wait().unwrap();
     println!("killed after {} writes", writes_since(cluster, seen).len());
-    // Its lease has to run out before another one takes over.
-    std::thread::sleep(std::time::Duration::from_secs(16));
 }
 
-/// Runs until the lease of a run that was killed has expired, and gives what it prints then.
-fn continued(cluster: &RealCluster, arguments: &[&str]) -> String {
-    soon("the end of the run", 300, || {
-        let (text, code) = said(scantling(cluster, arguments));
-        if code != 0 {
-            println!("not yet: {text}");
-        }
-        (code == 0).then_some(text)
-    })
+/// The runs that the cluster has seen, newest first.
+fn past(cluster: &RealCluster) -> Vec<Value> {
+    let text = done(cluster, &["history", "--output", "json"]);
+    serde_json::from_str::<Value>(&text).unwrap()["runs"].as_array().unwrap().clone()
+}
+
+/// Waits until the operator has brought a run to its end: while it does so the platform says so, and afterwards the history.
+fn finished_by_the_operator(cluster: &RealCluster, action: &str, version: &str) {
+    let before = past(cluster).len();
+    let mut holders = BTreeSet::new();
+    let run = soon("the end of the run", 240, || {
+        let status = get(cluster, &["platform", "platform"])["status"].clone();
+        holders.extend(status["run"]["holder"].as_str().map(ToOwned::to_owned));
+        let settled = status["release"] == version && status["run"].is_null();
+        let runs = past(cluster);
+        (settled && runs.len() > before).then(|| runs[0].clone())
+    });
+    println!("{run:#}\nheld by {holders:?}");
+    assert_eq!((&run["action"], &run["version"]), (&json!(action), &json!(version)));
+    assert_eq!(run["outcome"], "finished");
+    let holder = run["holder"].as_str().unwrap();
+    assert!(holder.starts_with("operator/"), "{run:#}");
+    assert!(holders.iter().any(|it| it.starts_with("operator/")), "{holders:?}");
+}
+
+/// Kills the operator, without a word to it, when it has taken a run over.
+fn kill_operator(cluster: &RealCluster) {
+    let pod = soon("the operator's turn", 90, || {
+        let lease = get(cluster, &["lease", "scantling-run", "-n", "scantling-system"]);
+        lease["spec"]["holderIdentity"].as_str()?.strip_prefix("operator/").map(ToOwned::to_owned)
+    });
+    let node = get(cluster, &["pod", &pod, "-n", "scantling-system"])["spec"]["nodeName"].clone();
+    let node = node.as_str().unwrap();
+    // It must neither hear that it is to end, which would give its leases back, nor come back under its name, to which they belong.
+    cluster.node_run(node, "pkill -STOP -f '^/usr/bin/[s]cantling operator'").unwrap();
+    cluster.run(&["delete", "pod", &pod, "-n", "scantling-system", "--force", "--grace-period=0"]).unwrap();
+    cluster.node_run(node, "pkill -KILL -f '^/usr/bin/[s]cantling operator' || true").unwrap();
+    println!("killed operator/{pod}");
 }
