@@ -152,17 +152,34 @@ fn finished_by_the_operator(cluster: &RealCluster, action: &str, version: &str) 
     assert!(holders.iter().any(|it| it.starts_with("operator/")), "{holders:?}");
 }
 
-/// Kills the operator, without a word to it, when it has taken a run over.
+/// Kills the operator, without a word to it, when it has begun to write for a run that it took over.
 fn kill_operator(cluster: &RealCluster) {
-    let pod = soon("the operator's turn", 90, || {
-        let lease = get(cluster, &["lease", "scantling-run", "-n", "scantling-system"]);
-        lease["spec"]["holderIdentity"].as_str()?.strip_prefix("operator/").map(ToOwned::to_owned)
-    });
-    let node = get(cluster, &["pod", &pod, "-n", "scantling-system"])["spec"]["nodeName"].clone();
-    let node = node.as_str().unwrap();
+    let seen = cluster.requests().unwrap().len();
+    let started = std::time::Instant::now();
+    let continues = |cluster: &RealCluster| {
+        let requests = cluster.requests().unwrap();
+        requests.iter().skip(seen).any(|it| {
+            it.is_write() && it.user.ends_with(":scantling-operator") && it.uri.contains("/scantling-journal")
+        })
+    };
+    while !continues(cluster) {
+        assert!(started.elapsed().as_secs() < 120, "the operator takes nothing over");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
     // It must neither hear that it is to end, which would give its leases back, nor come back under its name, to which they belong.
-    cluster.node_run(node, "pkill -STOP -f '^/usr/bin/[s]cantling operator'").unwrap();
-    cluster.run(&["delete", "pod", &pod, "-n", "scantling-system", "--force", "--grace-period=0"]).unwrap();
-    cluster.node_run(node, "pkill -KILL -f '^/usr/bin/[s]cantling operator' || true").unwrap();
-    println!("killed operator/{pod}");
+    let signal = |signal: &str| {
+        for node in cluster.nodes() {
+            let script = format!("pkill -{signal} -f '^/usr/bin/[s]cantling operator' || true");
+            cluster.node_run(node, &script).unwrap();
+        }
+    };
+    signal("STOP");
+    let lease = get(cluster, &["lease", "scantling-run", "-n", "scantling-system"]);
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap();
+    let pod = holder.strip_prefix("operator/").expect("the operator holds the lease");
+    cluster
+        .run(&["delete", "pod", pod, "-n", "scantling-system", "--force", "--grace-period=0"])
+        .unwrap();
+    signal("KILL");
+    println!("killed {holder}");
 }
