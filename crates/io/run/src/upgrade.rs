@@ -118,7 +118,9 @@ impl Session<'_> {
     async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
         let wrote = self.journal_written.is_some();
         let ends_another = self.left_open && done.is_ok();
-        if !(wrote || ends_another) {
+        // What would be written goes with the platform.
+        let is_gone = self.journal.action == Action::Uninstall && done.is_ok();
+        if is_gone || !(wrote || ends_another) {
             return done;
         }
         if done.is_err() && !matches!(self.claim, Claim::Held) {
@@ -178,23 +180,7 @@ impl Session<'_> {
         let mut plan = self.plan_of(&steps);
         plan.notebooks = self.plan_notebooks().await?;
         plan.models = self.plan_models().await?;
-        let counts = plan.counts();
-        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
-        let moved = approved.is_some_and(|approved| *approved != plan.digest());
-        self.report.plan = Some(plan);
-        self.tell(What::Planned {
-            create: counts.created,
-            update: counts.updated,
-            replace: counts.replaced,
-            adopt: counts.adopted,
-            unchanged: counts.unchanged,
-            prune: counts.pruned,
-        });
-        if moved {
-            return Err(self.refuse(
-                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
-            ));
-        }
+        self.planned(plan)?;
         let conflicts: Vec<Step> = steps.iter().filter(|s| s.outcome == Outcome::Conflict).cloned().collect();
         if let Some(first) = conflicts.first() {
             let what = match (first.immutable.is_empty(), conflicts.len()) {
@@ -219,6 +205,28 @@ impl Session<'_> {
             .creates
             .extend(creates.chain(coming.into_iter().filter(|key| !self.live.contains_key(key))));
         Ok(steps)
+    }
+
+    /// Puts a plan into the report, and refuses one that differs from what somebody has agreed to.
+    pub(crate) fn planned(&mut self, plan: Plan) -> Result<(), Stop> {
+        let counts = plan.counts();
+        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
+        let moved = approved.is_some_and(|approved| *approved != plan.digest());
+        self.report.plan = Some(plan);
+        self.tell(What::Planned {
+            create: counts.created,
+            update: counts.updated,
+            replace: counts.replaced,
+            adopt: counts.adopted,
+            unchanged: counts.unchanged,
+            prune: counts.pruned,
+        });
+        if moved {
+            return Err(self.refuse(
+                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     async fn run(&mut self) -> Result<(), Stop> {
