@@ -187,7 +187,7 @@ impl<'a> Session<'a> {
             |object| object.value.clone(),
         );
         let labels = namespace.pointer("/metadata/labels").and_then(Value::as_object);
-        if labels.is_none_or(|labels| labels.is_empty()) {
+        if labels.is_none_or(serde_json::Map::is_empty) {
             namespace["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "scantling"});
         }
         namespace

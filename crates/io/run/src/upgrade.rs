@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::Write;
+use scantling_finding::Severity;
 use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
@@ -163,6 +164,7 @@ impl Session<'_> {
     pub(crate) async fn prepare(&mut self) -> Result<Vec<Step>, Stop> {
         let kinds = kinds(self.release);
         self.read_cluster(&kinds).await?;
+        self.refuse_faults()?;
         self.check_succession()?;
         self.gate().await?;
         self.stage = Stage::Plan;
@@ -253,6 +255,24 @@ impl Session<'_> {
         self.store(&leftovers).await?;
         self.tell(What::Finished { writes: self.report.writes });
         Ok(())
+    }
+
+    /// Refuses a release in which something was found wrong when it was read. What could not be read of it would otherwise be
+    /// taken for what it no longer has, and be removed.
+    fn refuse_faults(&mut self) -> Result<(), Stop> {
+        let errors = self.release.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let errors: Vec<_> = errors.cloned().collect();
+        let Some(first) = errors.first() else { return Ok(()) };
+        let more = match errors.len() - 1 {
+            0 => String::new(),
+            1 => ", and 1 more error is in it".to_owned(),
+            more => format!(", and {more} more errors are in it"),
+        };
+        let place = Some(first.place.to_string()).filter(|place| !place.is_empty());
+        let at = place.map(|place| format!("{place}: ")).unwrap_or_default();
+        let why = format!("the release is not sound: {at}{} ({}){more}", first.message, first.code);
+        self.report.findings.extend(errors);
+        Err(self.refuse(why))
     }
 
     /// A release follows only the releases that it names, whoever installed those.
