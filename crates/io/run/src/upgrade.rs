@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::Write;
 use scantling_finding::Severity;
-use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
+use scantling_plan::{
+    Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, on_offer, pulls, without_values,
+};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -332,6 +334,7 @@ impl Session<'_> {
             nodes: pulls(&self.nodes, &borrowed),
             notebooks: Vec::new(),
             models: Vec::new(),
+            on_offer: on_offer(self.release, &self.nodes),
         }
     }
 
