@@ -24,7 +24,7 @@ pub(crate) fn of_container(pod: &PodSeen, container: &ContainerSeen) -> Evidence
 /// An entry of a node's list.
 pub(crate) fn of_entry(facts: &Facts<'_>, node: usize, entry: usize) -> Option<Evidence> {
     let seen = facts.seen.nodes.get(node)?;
-    let names: Vec<&str> = seen.images.get(entry)?.iter().map(AsRef::as_ref).collect();
+    let names: Vec<&str> = seen.images.get(entry)?.names.iter().map(AsRef::as_ref).collect();
     Some(Evidence {
         time: time(&seen.reported_text),
         object: format!("Node {}", seen.name),

@@ -35,7 +35,7 @@ pub(crate) struct Asked {
 }
 
 /// A container that was started under a reference.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Start {
     pub(crate) pod: usize,
     pub(crate) container: usize,
@@ -233,7 +233,7 @@ impl<'k> Facts<'k> {
             let mut entries = Vec::with_capacity(node.images.len());
             for (entry, image) in node.images.iter().enumerate() {
                 let mut digests = Vec::new();
-                for text in image {
+                for text in &image.names {
                     let name = match names.get(text) {
                         Some(name) => name,
                         None => {

@@ -117,7 +117,7 @@ fn by_list(facts: &Facts<'_>, node: usize, held: &Held, older: Option<Start>) ->
         };
     }
     let names = facts.seen.nodes.get(node).map(|seen| seen.images.as_slice()).unwrap_or_default();
-    let is_cut = |entry: usize| names.get(entry).is_none_or(|names| names.len() >= LISTED_NAMES);
+    let is_cut = |entry: usize| names.get(entry).is_none_or(|image| image.names.len() >= LISTED_NAMES);
     if list.complete && !(0..list.entries.len()).any(is_cut) {
         return Meaning::Nothing;
     }

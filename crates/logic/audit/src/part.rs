@@ -13,6 +13,11 @@ pub(crate) enum Part {
 }
 
 impl Part {
+    /// Does it stand in this list of containers?
+    pub(crate) fn is_of(self, kind: ContainerKind) -> bool {
+        matches!(self, Self::Container(own, _) if own == kind)
+    }
+
     /// The field of a pod's spec that holds the image, as a JSON pointer.
     pub(crate) fn pointer(self) -> String {
         match self {

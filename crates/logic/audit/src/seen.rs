@@ -1,22 +1,18 @@
 //! What a cluster shows of pods, nodes and pulls, brought into one form.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use scantling_api::{ObjectKey, object};
 use scantling_image::{Digest, ImageId, Platform, PullPolicy};
-use scantling_observed::{ContainerState, Node, Observed, Pod, View as _, unix_seconds};
+use scantling_observed::{
+    ContainerRecord, ContainerState, Names, NodeImageRecord, NodeRecord, Observed, PodRecord, unix_seconds,
+};
 use serde_json::Value;
+
+pub(crate) use scantling_observed::Text;
 
 use crate::part::Part;
 
-/// Text that many pods share.
-pub(crate) type Text = Arc<str>;
-
-/// Longest chain of owners that is followed.
-const MAX_CHAIN: usize = 8;
-/// Mirror pods of static pods say here where they come from; what the API server made says `api`.
-const CONFIG_SOURCE: &str = "kubernetes.io/config.source";
 /// From this minor version on a kubelet asks for the credentials of images that it already has.
 const CREDENTIALS_FROM_MINOR: u32 = 35;
 
@@ -26,8 +22,10 @@ pub(crate) struct Seen {
     pub(crate) pods: Vec<PodSeen>,
     pub(crate) nodes: Vec<NodeSeen>,
     pub(crate) pulls: Vec<PullSeen>,
-    /// Time of the oldest event, by node: before that the cluster has forgotten.
+    /// Time of the oldest event: before that the cluster has forgotten.
     pub(crate) events_since: Option<i64>,
+    /// What could not be read, each with the reason.
+    pub(crate) unread: Vec<String>,
 }
 
 /// A pod.
@@ -42,6 +40,8 @@ pub(crate) struct PodSeen {
     pub(crate) secrets: Vec<Text>,
     pub(crate) containers: Vec<ContainerSeen>,
     pub(crate) deleting: bool,
+    /// It has ended and is not started again.
+    pub(crate) ended: bool,
     /// A file on the node, not the API, says what it is.
     pub(crate) is_static: bool,
 }
@@ -79,14 +79,14 @@ pub(crate) struct NodeSeen {
     pub(crate) resource_version: Text,
     pub(crate) platform: Option<Platform>,
     /// Names of each image in its list.
-    pub(crate) images: Vec<Vec<Text>>,
+    pub(crate) images: Vec<NodeImageRecord>,
     /// When it sent the list.
     pub(crate) reported: Option<i64>,
     pub(crate) reported_text: Text,
     /// An image that it has is there only for pods whose credentials it was pulled or checked with.
     pub(crate) asks_for_credentials: bool,
     pub(crate) schedulable: bool,
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) labels: Vec<(Text, Text)>,
 }
 
 /// What a kubelet did about an image.
@@ -118,94 +118,73 @@ pub(crate) struct PullSeen {
 impl Seen {
     /// Reads a cluster.
     pub(crate) fn of(observed: &Observed) -> Self {
-        let mut texts = Texts::default();
-        let mut nodes: Vec<NodeSeen> = observed.nodes().map(|node| node_of(node, &mut texts)).collect();
+        let mut names = Names::new();
+        let mut seen = Self::default();
+        for node in observed.node_records() {
+            match node {
+                Ok(node) => seen.nodes.push(node_of(&node)),
+                Err(error) => seen.unread.push(error.to_string()),
+            }
+        }
         let mut numbers: BTreeMap<Text, usize> =
-            nodes.iter().enumerate().map(|(number, node)| (Arc::clone(&node.name), number)).collect();
-        let mut pods = Vec::new();
-        for pod in observed.pods() {
+            seen.nodes.iter().enumerate().map(|(number, node)| (node.name.clone(), number)).collect();
+        for pod in observed.pod_records() {
+            let pod = match pod {
+                Ok(pod) => pod,
+                Err(error) => {
+                    seen.unread.push(error.to_string());
+                    continue;
+                }
+            };
             // A node that pods name and that is not in the snapshot is a node all the same.
-            if let Some(name) = pod.node()
+            if let Some(name) = &pod.node
                 && !numbers.contains_key(name)
             {
-                let name = texts.get(name);
-                numbers.insert(Arc::clone(&name), nodes.len());
-                nodes.push(NodeSeen::named(name, &mut texts));
+                numbers.insert(name.clone(), seen.nodes.len());
+                seen.nodes.push(NodeSeen::named(name.clone()));
             }
-            let number = pod.node().and_then(|name| numbers.get(name)).copied();
-            pods.push(pod_of(observed, pod, number, &mut texts));
+            let number = pod.node.as_ref().and_then(|name| numbers.get(name)).copied();
+            seen.pods.push(pod_of(observed, &pod, number));
         }
-        let mut pulls = Vec::new();
-        let mut events_since = None;
         for group in ["", "events.k8s.io"] {
             for (key, event) in observed.of_kind(group, "Event") {
                 let Some((at, at_text)) = event_time(event) else { continue };
-                events_since = Some(events_since.map_or(at, |oldest: i64| oldest.min(at)));
-                pulls.extend(pull_of(key, event, (at, at_text), &numbers, &mut texts));
+                seen.events_since = Some(seen.events_since.map_or(at, |oldest| oldest.min(at)));
+                seen.pulls.extend(pull_of(key, event, (at, at_text), &numbers, &mut names));
             }
         }
-        pulls.sort_by(|a, b| (a.at, &a.key).cmp(&(b.at, &b.key)));
-        Self { pods, nodes, pulls, events_since }
+        seen.pulls.sort_by(|a, b| (a.at, &a.key).cmp(&(b.at, &b.key)));
+        seen
     }
 }
 
 impl NodeSeen {
-    fn named(name: Text, texts: &mut Texts) -> Self {
+    fn named(name: Text) -> Self {
         Self {
             name,
-            resource_version: texts.get(""),
+            resource_version: Text::default(),
             platform: None,
             images: Vec::new(),
             reported: None,
-            reported_text: texts.get(""),
+            reported_text: Text::default(),
             asks_for_credentials: false,
             schedulable: true,
-            labels: BTreeMap::new(),
+            labels: Vec::new(),
         }
     }
 }
 
-/// Each text once.
-#[derive(Default)]
-struct Texts(BTreeMap<Text, ()>);
-
-impl Texts {
-    fn get(&mut self, text: &str) -> Text {
-        if let Some((known, ())) = self.0.get_key_value(text) {
-            return Arc::clone(known);
-        }
-        let new: Text = Arc::from(text);
-        self.0.insert(Arc::clone(&new), ());
-        new
-    }
-}
-
-fn node_of(node: Node<'_>, texts: &mut Texts) -> NodeSeen {
-    let object = node.object();
-    let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
-    let heartbeat = conditions
-        .into_iter()
-        .flatten()
-        .find(|condition| object::text(condition, "/type") == "Ready")
-        .map(|condition| object::text(condition, "/lastHeartbeatTime"))
-        .unwrap_or_default();
+fn node_of(node: &NodeRecord) -> NodeSeen {
     NodeSeen {
-        name: texts.get(node.name()),
-        resource_version: texts.get(object::resource_version(object)),
+        name: node.name.clone(),
+        resource_version: node.resource_version.clone(),
         platform: node.platform().ok(),
-        images: node
-            .images()
-            .into_iter()
-            .map(|image| image.names.into_iter().map(|name| texts.get(name)).collect())
-            .collect(),
-        reported: unix_seconds(heartbeat),
-        reported_text: texts.get(heartbeat),
-        asks_for_credentials: asks_for_credentials(
-            object::text(object, "/status/nodeInfo/kubeletVersion"),
-            object::text(object, "/status/nodeInfo/osImage"),
-        ),
-        schedulable: node.is_schedulable(),
-        labels: object::labels(object).map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        images: node.images.clone(),
+        reported: unix_seconds(&node.reported),
+        reported_text: node.reported.clone(),
+        asks_for_credentials: asks_for_credentials(&node.kubelet, &node.os_image),
+        schedulable: node.schedulable,
+        labels: node.labels.clone(),
     }
 }
 
@@ -222,78 +201,66 @@ fn asks_for_credentials(kubelet: &str, os: &str) -> bool {
     is_new && !os.contains("CoreOS")
 }
 
-fn pod_of(observed: &Observed, pod: Pod<'_>, node: Option<usize>, texts: &mut Texts) -> PodSeen {
-    let object = pod.object();
-    let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-    let mut secrets: Vec<Text> =
-        list("/spec/imagePullSecrets").map(|secret| texts.get(object::text(secret, "/name"))).collect();
+fn pod_of(observed: &Observed, pod: &PodRecord, node: Option<usize>) -> PodSeen {
+    let mut secrets = pod.pull_secrets.clone();
     secrets.sort();
-    let mut containers: Vec<ContainerSeen> = Vec::new();
-    for (index, container) in pod.containers().into_iter().enumerate() {
-        let list_of = format!("/status/{}", container.kind.status_field());
-        let status = list(&list_of).find(|status| object::text(status, "/name") == container.name);
-        let text = |pointer: &str| status.map(|status| object::text(status, pointer)).unwrap_or_default();
-        let started = match text("/state/running/startedAt") {
-            "" => text("/state/terminated/startedAt"),
-            running => running,
-        };
-        let image_id = text("/imageID");
-        let doing = match container.state() {
-            ContainerState::Running { .. } => Doing::Running,
-            ContainerState::Terminated { .. } => Doing::Ended,
-            ContainerState::Waiting { reason, message } => {
-                Doing::Waiting { reason: texts.get(reason), message: texts.get(message) }
-            }
-            ContainerState::Unreported => Doing::Unreported,
-        };
-        containers.push(ContainerSeen {
-            part: Part::Container(container.kind, place_in_list(pod, index)),
-            name: texts.get(container.name),
-            image: texts.get(container.image),
-            policy: container.pull_policy(),
-            digest: ImageId::parse(image_id).ok().map(|id| id.digest().clone()),
-            image_id: texts.get(image_id),
-            config: config_of(text("/image"), image_id),
-            doing,
-            started: unix_seconds(started),
-            started_text: texts.get(started),
-        });
+    let mut containers: Vec<ContainerSeen> = Vec::with_capacity(pod.containers.len());
+    for container in &pod.containers {
+        let own = containers.iter().filter(|before| before.part.is_of(container.kind)).count();
+        containers.push(container_of(container, own));
     }
-    for (index, volume) in list("/spec/volumes").enumerate() {
-        let image = object::text(volume, "/image/reference");
-        if image.is_empty() {
-            continue;
-        }
-        containers.push(ContainerSeen {
-            part: Part::Volume(index),
-            name: texts.get(object::text(volume, "/name")),
-            image: texts.get(image),
-            policy: Part::policy(object::text(volume, "/image/pullPolicy"), image),
-            digest: None,
-            image_id: texts.get(""),
-            config: None,
-            doing: Doing::Unreported,
-            started: None,
-            started_text: texts.get(""),
-        });
-    }
+    containers.extend(pod.image_volumes.iter().enumerate().map(|(index, volume)| ContainerSeen {
+        part: Part::Volume(index),
+        name: volume.name.clone(),
+        image: volume.reference.clone(),
+        policy: volume.pull_policy(),
+        digest: None,
+        image_id: Text::default(),
+        config: None,
+        doing: Doing::Unreported,
+        started: None,
+        started_text: Text::default(),
+    }));
+    let key = ObjectKey {
+        group: String::new(),
+        kind: "Pod".to_owned(),
+        namespace: Some(pod.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+        name: pod.name.to_string(),
+    };
     PodSeen {
-        key: pod.key(),
-        resource_version: texts.get(object::resource_version(object)),
-        workload: workload_of(observed, object).unwrap_or_else(|| pod.key()),
+        workload: workload_of(observed, pod).unwrap_or_else(|| key.clone()),
+        key,
+        resource_version: pod.resource_version.clone(),
         node,
         secrets,
         containers,
-        deleting: pod.is_being_deleted(),
-        is_static: pod.annotation(CONFIG_SOURCE).is_some_and(|source| source != "api"),
+        deleting: pod.deleting,
+        ended: matches!(&*pod.phase, "Succeeded" | "Failed"),
+        is_static: pod.is_static(),
     }
 }
 
-/// Where a container stands in its own list: the view gives the three lists one after the other.
-fn place_in_list(pod: Pod<'_>, index: usize) -> usize {
-    let kinds: Vec<_> = pod.containers().iter().map(|container| container.kind).collect();
-    let own = kinds.get(index).copied();
-    kinds.iter().take(index).filter(|kind| Some(**kind) == own).count()
+fn container_of(container: &ContainerRecord, index: usize) -> ContainerSeen {
+    let image_id = container.written_image_id();
+    ContainerSeen {
+        part: Part::Container(container.kind, index),
+        name: container.name.clone(),
+        image: container.image.clone(),
+        policy: container.pull_policy(),
+        digest: ImageId::parse(image_id).ok().map(|id| id.digest().clone()),
+        image_id: image_id.clone(),
+        config: config_of(&container.status_image, image_id),
+        doing: match container.state() {
+            ContainerState::Running { .. } => Doing::Running,
+            ContainerState::Terminated { .. } => Doing::Ended,
+            ContainerState::Waiting { reason, message } => {
+                Doing::Waiting { reason: Text::from(reason), message: Text::from(message) }
+            }
+            ContainerState::Unreported => Doing::Unreported,
+        },
+        started: unix_seconds(&container.started),
+        started_text: container.started.clone(),
+    }
 }
 
 /// The digest of the configuration, where a runtime shows it as the image: containerd and CRI-O do for an image without a name, and
@@ -305,31 +272,26 @@ fn config_of(status_image: &str, image_id: &str) -> Option<Digest> {
     Digest::parse(status_image).ok()
 }
 
-/// The farthest owner of an object, by its key; an owner that is not in the snapshot is the last one known.
-fn workload_of(observed: &Observed, object: &Value) -> Option<ObjectKey> {
-    let mut key = None;
-    let mut at = object;
-    for _ in 0..MAX_CHAIN {
-        let Some(owner) = object::controller(at) else { break };
-        // A mirror pod is controlled by its node, which makes no pods.
-        if owner.gvk.kind == "Node" && owner.gvk.group.is_empty() {
-            break;
-        }
-        key = Some(ObjectKey {
-            group: owner.gvk.group,
-            kind: owner.gvk.kind,
-            namespace: object::namespace(object).map(str::to_owned),
-            name: owner.name,
-        });
-        match observed.controller_of(at) {
-            Some(found) => {
-                key = object::key(found).ok().or(key);
-                at = found;
-            }
-            None => break,
-        }
+/// The farthest owner of a pod, by its key; an owner that is not in the snapshot is the last one known.
+fn workload_of(observed: &Observed, pod: &PodRecord) -> Option<ObjectKey> {
+    let owner = pod.owner.as_ref()?;
+    // A mirror pod is controlled by its node, which makes no pods.
+    if &*owner.kind == "Node" && owner.group.is_empty() {
+        return None;
     }
-    key
+    let here = |group: &str, kind: &str, name: &str| ObjectKey {
+        group: group.to_owned(),
+        kind: kind.to_owned(),
+        namespace: Some(pod.namespace.to_string()).filter(|namespace| !namespace.is_empty()),
+        name: name.to_owned(),
+    };
+    let Some(found) = observed.workload_of_record(pod) else {
+        return Some(here(&owner.group, &owner.kind, &owner.name));
+    };
+    match object::controller(found) {
+        Some(missing) => Some(here(&missing.gvk.group, &missing.gvk.kind, &missing.name)),
+        None => object::key(found).ok(),
+    }
 }
 
 fn event_time(event: &Value) -> Option<(i64, &str)> {
@@ -351,7 +313,7 @@ fn pull_of(
     event: &Value,
     (at, at_text): (i64, &str),
     nodes: &BTreeMap<Text, usize>,
-    texts: &mut Texts,
+    names: &mut Names,
 ) -> Option<PullSeen> {
     let either = |one: &str, other: &str| match object::text(event, one) {
         "" => object::text(event, other).to_owned(),
@@ -373,17 +335,17 @@ fn pull_of(
     };
     Some(PullSeen {
         key: key.clone(),
-        resource_version: texts.get(object::resource_version(event)),
+        resource_version: names.keep(object::resource_version(event)),
         at,
-        at_text: texts.get(at_text),
+        at_text: names.keep(at_text),
         node: nodes.get(host.as_str()).copied(),
         pod: (
-            texts.get(&either("/involvedObject/namespace", "/regarding/namespace")),
-            texts.get(&either("/involvedObject/name", "/regarding/name")),
+            names.keep(&either("/involvedObject/namespace", "/regarding/namespace")),
+            names.keep(&either("/involvedObject/name", "/regarding/name")),
         ),
-        container: texts.get(container),
-        image: texts.get(image),
+        container: names.keep(container),
+        image: names.keep(image),
         what,
-        message: texts.get(&message),
+        message: names.keep(&message),
     })
 }
