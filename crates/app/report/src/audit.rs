@@ -69,7 +69,7 @@ pub fn story(rows: &[&Row], screen: Screen) -> String {
             out.put(24, 0, &evidence.value);
         }
         out.raw(0, "");
-        remedies(&mut out, row, usize::MAX);
+        remedies(&mut out, row, usize::MAX, &mut String::new());
     }
     out.text
 }
@@ -95,9 +95,10 @@ fn one(out: &mut Page, audit: &Audit, group: &Group, first: &Row, wide: bool) {
     let limit = if wide { usize::MAX } else { SHOWN_REMEDIES };
     let mut left = limit;
     let mut more = 0;
+    let mut said = String::new();
     for row in &rows {
         more += row.remedies.len().saturating_sub(left);
-        left -= remedies(out, row, left);
+        left -= remedies(out, row, left, &mut said);
     }
     if more > 0 {
         pair(out, "", &format!("and {more} more like this (--wide)"));
@@ -134,9 +135,13 @@ fn facts(out: &mut Page, row: &Row) {
 }
 
 /// Writes remedies and says how many.
-fn remedies(out: &mut Page, row: &Row, most: usize) -> usize {
+fn remedies(out: &mut Page, row: &Row, most: usize, said: &mut String) -> usize {
     for remedy in row.remedies.iter().take(most) {
-        pair(out, "mend", &remedy.what);
+        // What several commands do is said once.
+        if *said != remedy.what {
+            pair(out, "mend", &remedy.what);
+            said.clone_from(&remedy.what);
+        }
         if let Some(command) = &remedy.command {
             // A command is copied: it is never broken.
             out.raw(18, &crate::style::safe(command).replace('\n', " "));

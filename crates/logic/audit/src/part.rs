@@ -34,14 +34,6 @@ impl Part {
         }
     }
 
-    /// The field of a pod's spec that holds the image of a container of this name, as people write it.
-    pub(crate) fn spec_field(self, name: &str) -> String {
-        match self {
-            Self::Container(kind, _) => format!(".spec.{}[{name}].image", kind.field()),
-            Self::Volume(_) => format!(".spec.volumes[{name}].image.reference"),
-        }
-    }
-
     /// A written policy, else what the API server makes of the image.
     pub(crate) fn policy(written: &str, image: &str) -> Option<PullPolicy> {
         match written {

@@ -11,6 +11,7 @@ use crate::builder::{Builder, Draft};
 use crate::evidence::{of_container, of_entry};
 use crate::facts::{Facts, RefId};
 use crate::images::{DigestId, PlatformId};
+use crate::meaning::{Meaning, Proof, meaning};
 use crate::row::{Evidence, Row, Section, Subject, Verdict};
 use crate::seen::Doing;
 
@@ -45,16 +46,9 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
                 entry: None,
             })
         }));
-        if let Some(entry) = held.listed
-            && let Some(digest) = facts.lists.get(*node).and_then(|list| list.entries.get(entry)?.first())
-        {
-            members.push(Member {
-                platform,
-                digest: *digest,
-                node: *node,
-                container: None,
-                entry: Some(entry),
-            });
+        // A list that is older than what was started says what the name led to before.
+        if let Meaning::Is { digest, proof: Proof::Listed(entry) } = meaning(facts, *reference, *node) {
+            members.push(Member { platform, digest, node: *node, container: None, entry: Some(entry) });
         }
     }
     for (reference, members) in by_reference {

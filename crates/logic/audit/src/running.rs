@@ -4,7 +4,7 @@ use scantling_finding::codes::audit::{NOT_DECIDED, RUNS_OTHER};
 use scantling_release::LockedImage;
 
 use crate::builder::{Builder, Draft};
-use crate::facts::Facts;
+use crate::facts::{Facts, RefId};
 use crate::images::DigestId;
 use crate::row::{Row, Section, Verdict};
 use crate::verdict::{Runs, runs};
@@ -44,10 +44,11 @@ fn row(facts: &Facts<'_>, builder: &Builder<'_>, pod_number: usize, number: usiz
     draft.reference = Some(container.image.to_string());
     draft.found(facts, runs);
     draft.want(facts, meant);
-    draft.why = why.unwrap_or_else(|| match instead(facts, pod.node, runs) {
-        Some(what) => format!("it runs {what}"),
-        None => "it runs what the name meant before, or on another node".to_owned(),
-    });
+    let node = pod.node?;
+    draft.why = why.unwrap_or_else(|| how(facts, reference, node, (pod_number, number)));
+    if let Some(what) = instead(facts, Some(node), runs) {
+        draft.why = format!("it is {what}; {}", draft.why);
+    }
     draft.evidence.push(crate::evidence::of_container(pod, container));
     draft.evidence.extend(meant.evidence(facts));
     draft.evidence.extend(builder.events(facts, reference, pod, container));
@@ -55,6 +56,21 @@ fn row(facts: &Facts<'_>, builder: &Builder<'_>, pod_number: usize, number: usiz
         draft.remedies.extend(builder.pin(facts, pod, container, asked, meant));
     }
     Some(draft.row())
+}
+
+/// How a container came to run what it runs.
+fn how(facts: &Facts<'_>, reference: RefId, node: usize, of: (usize, usize)) -> String {
+    let name = facts.seen.nodes.get(node).map(|node| node.name.as_ref()).unwrap_or_default();
+    let held = facts.table.get(&(reference, node));
+    let start = held.and_then(|held| held.starts.iter().find(|start| (start.pod, start.container) == of));
+    let Some((start, (_, container))) = start.and_then(|start| Some((start, facts.container(of.0, of.1)?))) else {
+        return format!("{name} had it under this name");
+    };
+    if start.pulled {
+        return format!("it was pulled at {}, and the name has moved since", container.started_text);
+    }
+    let policy = container.policy.map(|policy| format!(" (policy {policy})")).unwrap_or_default();
+    format!("{name} had it under this name at {} and did not ask the registry{policy}", container.started_text)
 }
 
 /// Which known release's image a digest is.

@@ -18,18 +18,14 @@ const MAX_SPECS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Use {
     pub(crate) object: ObjectKey,
-    pub(crate) resource_version: String,
     /// The field with the image, as a JSON pointer into the object.
     pub(crate) pointer: String,
-    pub(crate) part: Part,
     pub(crate) name: String,
     pub(crate) image: Text,
     pub(crate) policy: Option<PullPolicy>,
     pub(crate) secrets: Vec<Text>,
     /// Labels that a node must have.
     pub(crate) node_selector: Vec<(String, String)>,
-    /// Why nothing of it runs although nothing is wrong: suspended, scaled to zero, stopped.
-    pub(crate) idle: Option<&'static str>,
 }
 
 /// The templates of a cluster. What another object controls repeats that object's template and is left out.
@@ -44,7 +40,7 @@ pub(crate) fn templates(observed: &Observed) -> Vec<Use> {
             None => custom_specs(object),
         };
         for (pointer, spec) in specs {
-            of_spec(key, object, &pointer, spec, &mut uses);
+            of_spec(key, &pointer, spec, &mut uses);
         }
     }
     uses
@@ -101,7 +97,7 @@ fn is_list_of_containers(value: &Value) -> bool {
     })
 }
 
-fn of_spec(key: &ObjectKey, object: &Value, pointer: &str, spec: &Value, into: &mut Vec<Use>) {
+fn of_spec(key: &ObjectKey, pointer: &str, spec: &Value, into: &mut Vec<Use>) {
     let list = |field: &str| spec.get(field).and_then(Value::as_array).into_iter().flatten();
     let mut secrets: Vec<Text> =
         list("imagePullSecrets").map(|secret| Text::from(object::text(secret, "/name"))).collect();
@@ -111,22 +107,18 @@ fn of_spec(key: &ObjectKey, object: &Value, pointer: &str, spec: &Value, into: &
         .flatten()
         .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
         .collect();
-    let idle = idle(key, object);
     let mut add = |part: Part, name: &str, image: &str, policy: &str| {
         if image.is_empty() {
             return;
         }
         into.push(Use {
             object: key.clone(),
-            resource_version: object::resource_version(object).to_owned(),
             pointer: format!("{pointer}{}", part.pointer()),
-            part,
             name: name.to_owned(),
             image: Text::from(image),
             policy: Part::policy(policy, image),
             secrets: secrets.clone(),
             node_selector: node_selector.clone(),
-            idle,
         });
     };
     for container in object::pod_containers(spec) {
@@ -147,21 +139,5 @@ fn of_spec(key: &ObjectKey, object: &Value, pointer: &str, spec: &Value, into: &
             object::text(volume, "/image/reference"),
             object::text(volume, "/image/pullPolicy"),
         );
-    }
-}
-
-fn idle(key: &ObjectKey, object: &Value) -> Option<&'static str> {
-    const STOPPED: [&str; 2] = ["kubeflow-resource-stopped", "serving.kserve.io/stop"];
-    let flag = |pointer: &str| object.pointer(pointer).and_then(Value::as_bool).unwrap_or(false);
-    if flag("/spec/suspend") {
-        Some("suspended")
-    } else if object.pointer("/spec/replicas").and_then(Value::as_i64) == Some(0) {
-        Some("scaled to zero")
-    } else if STOPPED.iter().any(|name| object::annotation(object, name).is_some_and(|value| value != "false")) {
-        Some("stopped")
-    } else if key.group == "batch" && key.kind == "CronJob" {
-        Some("waiting for its time")
-    } else {
-        None
     }
 }
