@@ -189,6 +189,15 @@ fn end(out: &mut Page, audit: &Audit, place: &str) {
     );
     let broken = audit.broken();
     if broken == 0 {
+        if looked.pods == 0 {
+            out.marked(
+                0,
+                &format!("{} ", paint(RISKY, "unknown:")),
+                9,
+                &format!("{place}: there are no pods to judge"),
+            );
+            return;
+        }
         let open = audit.rows.iter().filter(|row| row.verdict == Verdict::Unknown).count();
         let rest = if open == 0 { String::new() } else { format!("; {open} not decided") };
         out.marked(

@@ -108,6 +108,14 @@ fn unseen(facts: &Facts<'_>) -> Vec<String> {
             if unasked == 1 { "it" } else { "them" },
         ));
     }
+    if facts.seen.pods.is_empty() {
+        unseen.push("pods: the snapshot has none, so that nothing is said of what runs".to_owned());
+    }
+    if facts.seen.events_since.is_none() {
+        unseen.push(
+            "events: the snapshot has none, so that a pull for a pod that is gone is not noticed".to_owned(),
+        );
+    }
     let blind = facts.seen.nodes.iter().filter(|node| node.reported.is_none()).count();
     if blind > 0 {
         unseen.push(format!(

@@ -35,17 +35,6 @@ impl<'o> Builder<'o> {
         Self { options, by_object }
     }
 
-    /// A container of a pod, by what made the pod.
-    pub(crate) fn subject(&self, pod: &PodSeen, container: &str, node: Option<&str>) -> Subject {
-        Subject {
-            object: pod.workload.to_string(),
-            namespace: pod.key.namespace.clone(),
-            pod: (pod.workload != pod.key).then(|| pod.key.name.clone()),
-            container: Some(container.to_owned()),
-            node: node.map(str::to_owned),
-        }
-    }
-
     /// The template that a container of a pod comes from, if it can be told.
     pub(crate) fn template<'f>(
         &self,
@@ -89,31 +78,41 @@ impl<'o> Builder<'o> {
             is_static: pod.is_static,
         }
     }
+}
 
-    /// The last events about the image of a container.
-    pub(crate) fn events(
-        &self,
-        facts: &Facts<'_>,
-        reference: RefId,
-        pod: &PodSeen,
-        container: &ContainerSeen,
-    ) -> Vec<Evidence> {
-        let Some(held) = pod.node.and_then(|node| facts.table.get(&(reference, node))) else {
-            return Vec::new();
-        };
-        let key = (pod.key.namespace.as_deref().unwrap_or_default(), pod.key.name.as_str());
-        held.pulls
-            .iter()
-            .rev()
-            .filter(|number| {
-                facts.seen.pulls.get(**number).is_some_and(|pull| {
-                    (pull.pod.0.as_ref(), pull.pod.1.as_ref()) == key && pull.container == container.name
-                })
-            })
-            .take(MAX_EVENTS)
-            .filter_map(|number| crate::evidence::of_pull(facts, *number))
-            .collect()
+/// A container of a pod, by what made the pod.
+pub(crate) fn subject(pod: &PodSeen, container: &str, node: Option<&str>) -> Subject {
+    Subject {
+        object: pod.workload.to_string(),
+        namespace: pod.key.namespace.clone(),
+        pod: (pod.workload != pod.key).then(|| pod.key.name.clone()),
+        container: Some(container.to_owned()),
+        node: node.map(str::to_owned),
     }
+}
+
+/// The last events about the image of a container.
+pub(crate) fn events(
+    facts: &Facts<'_>,
+    reference: RefId,
+    pod: &PodSeen,
+    container: &ContainerSeen,
+) -> Vec<Evidence> {
+    let Some(held) = pod.node.and_then(|node| facts.table.get(&(reference, node))) else {
+        return Vec::new();
+    };
+    let key = (pod.key.namespace.as_deref().unwrap_or_default(), pod.key.name.as_str());
+    held.pulls
+        .iter()
+        .rev()
+        .filter(|number| {
+            facts.seen.pulls.get(**number).is_some_and(|pull| {
+                (pull.pod.0.as_ref(), pull.pod.1.as_ref()) == key && pull.container == container.name
+            })
+        })
+        .take(MAX_EVENTS)
+        .filter_map(|number| crate::evidence::of_pull(facts, *number))
+        .collect()
 }
 
 /// A row in the making.

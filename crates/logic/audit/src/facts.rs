@@ -10,7 +10,7 @@ use scantling_observed::Observed;
 
 use crate::images::{DigestId, Images, PlatformId};
 use crate::knowledge::{Knowledge, Options};
-use crate::seen::{ContainerSeen, Doing, PodSeen, Pulling, Seen, Text};
+use crate::seen::{ContainerSeen, Doing, PodSeen, PullSeen, Pulling, Seen, Text};
 use crate::uses::{Use, templates};
 use crate::wanted::{Meant, meant};
 
@@ -81,6 +81,8 @@ pub(crate) struct Facts<'k> {
     pub(crate) meant: Vec<Option<Meant>>,
     /// What registries answer for a reference now, if somebody knows.
     pub(crate) answers: Vec<Option<DigestId>>,
+    /// When a container was started last on each node.
+    started: Vec<Option<i64>>,
     /// Repositories that some pod pulls with a secret.
     private: BTreeSet<String>,
     pub(crate) knowledge: &'k Knowledge,
@@ -101,6 +103,28 @@ pub(crate) fn lacks_image(container: &ContainerSeen) -> bool {
     matches!(&container.doing, Doing::Waiting { reason, .. } if NO_IMAGE.contains(&reason.as_ref()))
 }
 
+/// A name in a node's list.
+#[derive(Debug, Clone, Copy)]
+enum Name {
+    Digest(DigestId),
+    Tag(RefId),
+    /// Nothing that anybody asks for.
+    Other,
+}
+
+impl Name {
+    fn read(text: &str, asked: &BTreeMap<Text, RefId>, images: &mut Images) -> Self {
+        let Ok(reference) = Reference::parse(text) else { return Self::Other };
+        match reference.digest() {
+            Some(digest) => Self::Digest(images.id(digest)),
+            None => asked.get(reference.canonical().as_str()).map_or(Self::Other, |id| Self::Tag(*id)),
+        }
+    }
+}
+
+/// What a kubelet said of the images of a container: of namespace, pod, container and image.
+type Said<'s> = BTreeMap<(&'s str, &'s str, &'s str, &'s str), Vec<(i64, Pulling)>>;
+
 impl<'k> Facts<'k> {
     /// Gathers the facts.
     pub(crate) fn gather(observed: &Observed, knowledge: &'k Knowledge, options: &Options) -> Self {
@@ -114,6 +138,7 @@ impl<'k> Facts<'k> {
             table: BTreeMap::new(),
             meant: Vec::new(),
             answers: Vec::new(),
+            started: Vec::new(),
             private: BTreeSet::new(),
             knowledge,
         };
@@ -151,6 +176,17 @@ impl<'k> Facts<'k> {
     pub(crate) fn container(&self, pod: usize, container: usize) -> Option<(&PodSeen, &ContainerSeen)> {
         let pod = self.seen.pods.get(pod)?;
         Some((pod, pod.containers.get(container)?))
+    }
+
+    /// Has the node pulled anything that its list may not show yet?
+    pub(crate) fn has_pulled_since_its_list(&self, node: usize) -> bool {
+        let Some(sent) = self.seen.nodes.get(node).and_then(|node| node.reported) else { return true };
+        let since = sent - LIST_LAG;
+        let pulled = |pull: &PullSeen| {
+            pull.at > since && pull.node == Some(node) && pull.what == Pulling::Pulled
+        };
+        self.seen.pulls.iter().rev().take_while(|pull| pull.at > since).any(pulled)
+            || self.started.get(node).copied().flatten().is_some_and(|at| at > since)
     }
 
     /// Can this pod use the copy that the node has, or does its kubelet ask the registry for this pod's credentials first?
@@ -218,11 +254,6 @@ impl<'k> Facts<'k> {
     }
 
     fn read_lists(&mut self) {
-        enum Name {
-            Digest(DigestId),
-            Tag(RefId),
-            Other,
-        }
         let canonicals: BTreeMap<Text, RefId> =
             self.asked.iter().enumerate().map(|(id, asked)| (asked.canonical.clone(), id)).collect();
         // Nodes list the same images: each name is read once.
@@ -234,34 +265,22 @@ impl<'k> Facts<'k> {
             for (entry, image) in node.images.iter().enumerate() {
                 let mut digests = Vec::new();
                 for text in &image.names {
-                    let name = match names.get(text) {
-                        Some(name) => name,
-                        None => {
-                            let name = match Reference::parse(text) {
-                                Ok(reference) => match reference.digest() {
-                                    Some(digest) => Name::Digest(self.images.id(digest)),
-                                    None => canonicals
-                                        .get(reference.canonical().as_str())
-                                        .map_or(Name::Other, |id| Name::Tag(*id)),
-                                },
-                                Err(_) => Name::Other,
-                            };
-                            names.entry(text.clone()).or_insert(name)
-                        }
-                    };
+                    let name = *names
+                        .entry(text.clone())
+                        .or_insert_with(|| Name::read(text, &canonicals, &mut self.images));
                     match name {
-                        Name::Digest(id) if digests.contains(id) => {}
-                        Name::Digest(id) => digests.push(*id),
+                        Name::Digest(id) if digests.contains(&id) => {}
+                        Name::Digest(id) => digests.push(id),
                         Name::Tag(id) => {
-                            self.table.entry((*id, number)).or_default().listed = Some(entry);
+                            self.table.entry((id, number)).or_default().listed = Some(entry);
                         }
                         Name::Other => {}
                     }
                 }
                 self.images.join(platform, &digests);
+                let place = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
                 for digest in &digests {
-                    let place = (u32::try_from(number).unwrap_or(u32::MAX), u32::try_from(entry).unwrap_or(u32::MAX));
-                    self.images.place(platform, *digest, place.0, place.1);
+                    self.images.place(platform, *digest, place(number), place(entry));
                 }
                 entries.push(digests);
             }
@@ -285,7 +304,9 @@ impl<'k> Facts<'k> {
             let Some(node) = pod.node else { continue };
             let platform = self.lists.get(node).map(|list| list.platform).unwrap_or_default();
             for container in &pod.containers {
-                let Some(digest) = container.digest.as_ref().map(|digest| self.images.id(digest)) else { continue };
+                let Some(digest) = container.digest.as_ref().map(|digest| self.images.id(digest)) else {
+                    continue;
+                };
                 if let Some(config) = &container.config {
                     let config = self.images.id(config);
                     self.images.config(platform, digest, config);
@@ -308,7 +329,8 @@ impl<'k> Facts<'k> {
             let platform = self.platform(number);
             let Some(list) = self.lists.get(number).filter(|list| list.complete) else { continue };
             let hides = pod.containers.iter().any(|container| {
-                let Some(digest) = container.digest.as_ref().filter(|_| container.doing == Doing::Running) else {
+                let Some(digest) = container.digest.as_ref().filter(|_| container.doing == Doing::Running)
+                else {
                     return false;
                 };
                 let Some(id) = self.images.known(digest) else { return true };
@@ -325,7 +347,7 @@ impl<'k> Facts<'k> {
 
     fn read_starts(&mut self) {
         // The last thing that a kubelet said of each container's image.
-        let mut said: BTreeMap<(&str, &str, &str, &str), Vec<(i64, Pulling)>> = BTreeMap::new();
+        let mut said = Said::new();
         for (number, pull) in self.seen.pulls.iter().enumerate() {
             said.entry((&pull.pod.0, &pull.pod.1, &pull.container, &pull.image))
                 .or_default()
@@ -355,7 +377,11 @@ impl<'k> Facts<'k> {
                 held.starts.push(Start { pod: pod_number, container: number, at, digest, pulled });
             }
         }
-        for held in self.table.values_mut() {
+        self.started = vec![None; self.seen.nodes.len()];
+        for ((_, node), held) in &mut self.table {
+            if let Some(started) = self.started.get_mut(*node) {
+                *started = held.starts.iter().map(|start| Some(start.at)).max().flatten().max(*started);
+            }
             held.starts.sort_by_key(|start| (start.at, start.pod, start.container));
         }
     }

@@ -19,21 +19,23 @@ pub struct Group {
     pub subjects: usize,
 }
 
+/// What equal rows have in common.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'r> {
+    section: Section,
+    verdict: Verdict,
+    code: Code,
+    reference: Option<&'r str>,
+    found: &'r [String],
+    wanted: Option<&'r str>,
+    /// Rows without an image are the same only if they say the same.
+    why: Option<&'r str>,
+}
+
 /// Puts rows in order, worst for people first, and joins those that say the same.
 pub(crate) fn group(rows: &mut Vec<Row>) -> Vec<Group> {
     rows.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| (a.section, &a.id).cmp(&(b.section, &b.id))));
     rows.dedup_by(|a, b| a.id == b.id);
-    #[derive(PartialEq, Eq, PartialOrd, Ord)]
-    struct Key<'r> {
-        section: Section,
-        verdict: Verdict,
-        code: Code,
-        reference: Option<&'r str>,
-        found: &'r [String],
-        wanted: Option<&'r str>,
-        /// Rows without an image are the same only if they say the same.
-        why: Option<&'r str>,
-    }
     let mut by_key: BTreeMap<Key<'_>, Vec<usize>> = BTreeMap::new();
     for (number, row) in rows.iter().enumerate() {
         let says = row.found.is_empty() && row.wanted.is_none() && row.section != Section::Unowned;
@@ -52,7 +54,8 @@ pub(crate) fn group(rows: &mut Vec<Row>) -> Vec<Group> {
         .into_values()
         .filter_map(|numbers| {
             let first = rows.get(*numbers.first()?)?;
-            let subjects = numbers.iter().filter_map(|number| rows.get(*number)).map(|row| row.subjects.len()).sum();
+            let subjects =
+                numbers.iter().filter_map(|number| rows.get(*number)).map(|row| row.subjects.len()).sum();
             let id = match numbers.as_slice() {
                 [_] => first.id.clone(),
                 _ => Row::id_of(
@@ -75,8 +78,12 @@ pub(crate) fn group(rows: &mut Vec<Row>) -> Vec<Group> {
         let of = |group: &Group| group.rows.first().and_then(|number| rows.get(*number));
         let rank_of = |group: &Group| of(group).map(rank);
         let section = |group: &Group| of(group).map(|row| row.section);
-        (rank_of(a), std::cmp::Reverse(a.subjects), section(a), &a.id)
-            .cmp(&(rank_of(b), std::cmp::Reverse(b.subjects), section(b), &b.id))
+        (rank_of(a), std::cmp::Reverse(a.subjects), section(a), &a.id).cmp(&(
+            rank_of(b),
+            std::cmp::Reverse(b.subjects),
+            section(b),
+            &b.id,
+        ))
     });
     groups
 }

@@ -79,7 +79,8 @@ impl World {
             return Sameness::Unknown;
         };
         let (few, many) = if one.len() <= other.len() { (one, other) } else { (other, one) };
-        let apart = few.iter().any(|(node, entries)| many.get(node).is_some_and(|them| them.is_disjoint(entries)));
+        let apart =
+            few.iter().any(|(node, entries)| many.get(node).is_some_and(|them| them.is_disjoint(entries)));
         if apart { Sameness::Different } else { Sameness::Unknown }
     }
 }

@@ -52,7 +52,9 @@ pub struct RegistryAnswers {
 #[derive(Debug, Error)]
 pub enum AnswersError {
     /// Not JSON of the right form.
-    #[error("{origin}: no recorded answers of registries (a mapping from references to `digest` and `config`): {source}")]
+    #[error(
+        "{origin}: no recorded answers of registries (a mapping from references to `digest` and `config`): {source}"
+    )]
     Form {
         /// The file.
         origin: String,

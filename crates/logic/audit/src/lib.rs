@@ -45,5 +45,7 @@ mod wanted;
 
 pub use audit::{Audit, Looked, audit};
 pub use group::Group;
-pub use knowledge::{AnswersError, KnownRelease, Knowledge, MAX_ANSWERS, Options, RegistryAnswer, RegistryAnswers};
+pub use knowledge::{
+    AnswersError, Knowledge, KnownRelease, MAX_ANSWERS, Options, RegistryAnswer, RegistryAnswers,
+};
 pub use row::{Evidence, MAX_EVIDENCE, Remedy, Row, Section, Subject, Verdict, Wanted};

@@ -2,7 +2,7 @@
 
 use scantling_image::Sameness;
 
-use crate::facts::{Facts, Held, LISTED_NAMES, LIST_LAG, RefId, START_SLACK, Start};
+use crate::facts::{Facts, Held, LIST_LAG, LISTED_NAMES, RefId, START_SLACK, Start};
 use crate::images::DigestId;
 use crate::seen::Pulling;
 

@@ -4,19 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::ObjectKey;
 use scantling_finding::codes::audit::{NOT_DECIDED, NOT_PULLED, RESTART_CHANGES, STARTS_STALE};
-use scantling_image::Digest;
+use scantling_image::{Digest, PullPolicy};
 
-use crate::builder::{Builder, Draft};
+use crate::builder::{Builder, Draft, events, subject as subject_of};
 use crate::evidence::{of_container, of_entry};
 use crate::facts::{Facts, RefId, lacks_image};
 use crate::images::DigestId;
-use crate::meaning::Proof;
+use crate::meaning::{Meaning, Proof, meaning};
 use crate::remedy::{Holder, pin, pull_again};
 use crate::row::{Evidence, Remedy, Row, Section, Subject, Verdict};
 use crate::seen::{ContainerSeen, Doing, PodSeen};
 use crate::uses::Use;
 use crate::verdict::{Consumer, Starts, next_start, restart_changes};
 use crate::wanted::Basis;
+
+/// Nodes that a sentence names.
+const SHOWN_NODES: usize = 5;
 
 /// Who would start a container on a node.
 #[derive(Clone, Copy)]
@@ -78,15 +81,16 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
     for (reference, node) in keys {
         let pods = on_node.get(&(reference, node)).map(Vec::as_slice).unwrap_or_default();
         let templates = by_reference.get(&reference).map(Vec::as_slice).unwrap_or_default();
-        let landing = templates.iter().filter(|used| {
-            lands(facts, used, node) && !pods.iter().any(|who| *who.object() == used.object)
-        });
+        let landing = templates
+            .iter()
+            .filter(|used| lands(facts, used, node) && !pods.iter().any(|who| *who.object() == used.object));
         let all: Vec<Who<'_>> = pods.iter().copied().chain(landing.map(|used| Who::Template(used))).collect();
-        let wanted: Vec<Who<'_>> = all
-            .into_iter()
-            .filter(|who| builder.options.wants(who.object().namespace.as_deref()))
-            .collect();
+        let wanted: Vec<Who<'_>> =
+            all.into_iter().filter(|who| builder.options.wants(who.object().namespace.as_deref())).collect();
         rows.extend(of_pair(facts, builder, reference, node, &wanted));
+    }
+    for (reference, uses) in &by_reference {
+        rows.extend(out_of_sight(facts, builder, *reference, uses));
     }
     rows.extend(restarts(facts, builder));
     rows.extend(malformed(facts, builder));
@@ -97,9 +101,10 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
 fn lands(facts: &Facts<'_>, used: &Use, node: usize) -> bool {
     facts.seen.nodes.get(node).is_some_and(|node| {
         node.schedulable
-            && used.node_selector.iter().all(|(key, value)| {
-                node.labels.iter().any(|(own, has)| **own == **key && **has == **value)
-            })
+            && used
+                .node_selector
+                .iter()
+                .all(|(key, value)| node.labels.iter().any(|(own, has)| **own == **key && **has == **value))
     })
 }
 
@@ -133,14 +138,13 @@ fn of_pair(
         .filter_map(|(answer, (proof, who))| match answer {
             Answer::Stale(has) => stale(facts, builder, reference, node, has, proof, &who),
             Answer::CannotPull(why) => cannot_pull(facts, builder, reference, node, &why, &who),
-            Answer::Unknown(why) => unknown(facts, builder, reference, node, &why, &who),
+            Answer::Unknown(why) => unknown(facts, reference, node, &why, &who),
         })
         .collect()
 }
 
 fn draft(
     facts: &Facts<'_>,
-    builder: &Builder<'_>,
     (reference, node): (RefId, usize),
     verdict: Verdict,
     code: scantling_finding::Code,
@@ -149,7 +153,7 @@ fn draft(
     let asked = facts.asked.get(reference)?;
     let name = &facts.seen.nodes.get(node)?.name;
     let mut draft = Draft::new(Section::NextStart, verdict, code);
-    let subjects: BTreeSet<Subject> = who.iter().map(|who| subject(builder, *who, name)).collect();
+    let subjects: BTreeSet<Subject> = who.iter().map(|who| subject(*who, name)).collect();
     draft.subjects.extend(subjects);
     draft.reference = Some(asked.reference.written().to_owned());
     if let Some(meant) = facts.meant.get(reference).and_then(Option::as_ref) {
@@ -159,9 +163,9 @@ fn draft(
     Some(draft)
 }
 
-fn subject(builder: &Builder<'_>, who: Who<'_>, node: &str) -> Subject {
+fn subject(who: Who<'_>, node: &str) -> Subject {
     match who {
-        Who::Pod(pod, container) => builder.subject(pod, &container.name, Some(node)),
+        Who::Pod(pod, container) => subject_of(pod, &container.name, Some(node)),
         Who::Template(used) => Subject {
             object: used.object.to_string(),
             namespace: used.object.namespace.clone(),
@@ -181,7 +185,7 @@ fn stale(
     proof: Option<Proof>,
     who: &[Who<'_>],
 ) -> Option<Row> {
-    let mut draft = draft(facts, builder, (reference, node), Verdict::Stale, STARTS_STALE, who)?;
+    let mut draft = draft(facts, (reference, node), Verdict::Stale, STARTS_STALE, who)?;
     let asked = facts.asked.get(reference)?;
     let meant = facts.meant.get(reference).and_then(Option::as_ref)?;
     let name = &facts.seen.nodes.get(node)?.name;
@@ -246,15 +250,15 @@ fn cannot_pull(
     why: &str,
     who: &[Who<'_>],
 ) -> Option<Row> {
-    let mut draft = draft(facts, builder, (reference, node), Verdict::CannotPull, NOT_PULLED, who)?;
+    let mut draft = draft(facts, (reference, node), Verdict::CannotPull, NOT_PULLED, who)?;
     let asked = facts.asked.get(reference)?;
-    draft.why = why.to_owned();
+    why.clone_into(&mut draft.why);
     for who in who {
         if let Who::Pod(pod, container) = who
             && lacks_image(container)
         {
             draft.evidence.push(waiting(pod, container));
-            draft.evidence.extend(builder.events(facts, reference, pod, container));
+            draft.evidence.extend(events(facts, reference, pod, container));
         }
     }
     let wanted = facts
@@ -265,7 +269,8 @@ fn cannot_pull(
         .map(|digest| asked.reference.with_digest(digest));
     // What a release locks can be pulled; what the name means is what could not be.
     let image = facts.knowledge.releases.first().and_then(|release| {
-        release.lock.images.iter().find(|image| image.reference.same_repository(&asked.reference))
+        let mut own = release.lock.images.iter().filter(|it| it.reference.same_repository(&asked.reference));
+        own.next().filter(|_| own.next().is_none())
     });
     let image = image.map(scantling_release::LockedImage::pinned).or(wanted);
     draft.remedies.extend(pins(facts, builder, who, |holder| match &image {
@@ -297,7 +302,6 @@ fn waiting(pod: &PodSeen, container: &ContainerSeen) -> Evidence {
 
 fn unknown(
     facts: &Facts<'_>,
-    builder: &Builder<'_>,
     reference: RefId,
     node: usize,
     why: &str,
@@ -311,8 +315,51 @@ fn unknown(
     if matches!(meant.basis, Basis::Pull { .. }) {
         return None;
     }
-    let mut draft = draft(facts, builder, (reference, node), Verdict::Unknown, NOT_DECIDED, who)?;
-    draft.why = why.to_owned();
+    let mut draft = draft(facts, (reference, node), Verdict::Unknown, NOT_DECIDED, who)?;
+    why.clone_into(&mut draft.why);
+    Some(draft.row())
+}
+
+/// Nodes of which nothing is known under a name: their lists are cut, and no pod shows it. One row for all of them.
+fn out_of_sight(facts: &Facts<'_>, builder: &Builder<'_>, reference: RefId, uses: &[&Use]) -> Option<Row> {
+    let asked = facts.asked.get(reference)?;
+    let meant = facts.meant.get(reference).and_then(Option::as_ref)?;
+    if asked.pinned.is_some() || matches!(meant.basis, Basis::Pull { .. }) {
+        return None;
+    }
+    let uses: Vec<&&Use> = uses
+        .iter()
+        .filter(|used| {
+            used.policy != Some(PullPolicy::Always) && builder.options.wants(used.object.namespace.as_deref())
+        })
+        .collect();
+    let nodes: Vec<&str> = (0..facts.seen.nodes.len())
+        .filter(|node| {
+            !facts.table.contains_key(&(reference, *node))
+                && matches!(meaning(facts, reference, *node), Meaning::Unknown(_))
+                && uses.iter().any(|used| lands(facts, used, *node))
+        })
+        .filter_map(|node| facts.seen.nodes.get(node).map(|node| node.name.as_ref()))
+        .collect();
+    let first = nodes.first()?;
+    let mut draft = Draft::new(Section::NextStart, Verdict::Unknown, NOT_DECIDED);
+    draft.subjects.extend(uses.iter().map(|used| Subject {
+        object: used.object.to_string(),
+        namespace: used.object.namespace.clone(),
+        pod: None,
+        container: Some(used.name.clone()),
+        node: None,
+    }));
+    draft.reference = Some(asked.reference.written().to_owned());
+    draft.want(facts, meant);
+    draft.why = match nodes.len() {
+        1 => format!("the list of {first} does not show whether it has something under this name"),
+        more => format!(
+            "the lists of {more} nodes do not show whether they have something under this name: {}{}",
+            nodes.iter().take(SHOWN_NODES).copied().collect::<Vec<_>>().join(", "),
+            if more > SHOWN_NODES { " …" } else { "" }
+        ),
+    };
     Some(draft.row())
 }
 
@@ -345,7 +392,7 @@ fn restart(
     let reference = facts.id(&container.image)?;
     let asked = facts.asked.get(reference)?;
     let mut draft = Draft::new(Section::NextStart, Verdict::Changes, RESTART_CHANGES);
-    draft.subjects.push(builder.subject(pod, &container.name, Some(name)));
+    draft.subjects.push(subject_of(pod, &container.name, Some(name)));
     draft.reference = Some(container.image.to_string());
     draft.found.extend(container.digest.as_ref().map(Digest::to_string));
     draft.why = format!(
@@ -356,19 +403,16 @@ fn restart(
     draft.evidence.extend(evidence(facts, node, proof));
     if let Proof::Started { pod, container } = proof {
         let started = facts.container(pod, container);
-        let events = started.map(|(pod, container)| builder.events(facts, reference, pod, container));
+        let events = started.map(|(pod, container)| events(facts, reference, pod, container));
         draft.evidence.extend(events.into_iter().flatten());
     }
     let meant = facts.meant.get(reference).and_then(Option::as_ref);
-    match meant {
-        Some(meant) => {
-            draft.want(facts, meant);
-            draft.remedies.extend(builder.pin(facts, pod, container, asked, meant));
-        }
-        None => {
-            let now = facts.images.digest(digest)?;
-            draft.remedies.push(pin(&builder.holder(facts, pod, container), &asked.reference, now));
-        }
+    if let Some(meant) = meant {
+        draft.want(facts, meant);
+        draft.remedies.extend(builder.pin(facts, pod, container, asked, meant));
+    } else {
+        let now = facts.images.digest(digest)?;
+        draft.remedies.push(pin(&builder.holder(facts, pod, container), &asked.reference, now));
     }
     Some(draft.row())
 }
@@ -383,7 +427,7 @@ fn malformed(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
         for container in pod.containers.iter().filter(|container| lacks_image(container)) {
             let Some(error) = facts.malformed(&container.image) else { continue };
             let mut draft = Draft::new(Section::NextStart, Verdict::CannotPull, NOT_PULLED);
-            draft.subjects.push(builder.subject(pod, &container.name, None));
+            draft.subjects.push(subject_of(pod, &container.name, None));
             draft.reference = Some(container.image.to_string());
             draft.why = error.to_string();
             draft.evidence.push(waiting(pod, container));

@@ -60,7 +60,8 @@ fn command(holder: &Holder<'_>, image: &str) -> Option<String> {
         return None;
     }
     let pointer = holder.pointer?;
-    let resource = if key.group.is_empty() { key.kind.clone() } else { format!("{}.{}", key.kind, key.group) };
+    let resource =
+        if key.group.is_empty() { key.kind.clone() } else { format!("{}.{}", key.kind, key.group) };
     let patch = serde_json::json!([{"op": "replace", "path": pointer, "value": image}]);
     Some(format!(
         "kubectl{namespace} patch {} {} --type=json -p {}",

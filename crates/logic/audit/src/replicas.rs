@@ -7,7 +7,7 @@ use scantling_finding::Severity;
 use scantling_finding::codes::audit::{NAME_OF_TWO, REPLICAS_DIFFER};
 use scantling_image::{Digest, ImageId, Sameness};
 
-use crate::builder::{Builder, Draft};
+use crate::builder::{Builder, Draft, subject as subject_of};
 use crate::evidence::{of_container, of_entry};
 use crate::facts::{Facts, RefId};
 use crate::images::{DigestId, PlatformId};
@@ -71,9 +71,7 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
             }
         }
         // What a workload's row says already is not said again of the name.
-        if members.iter().any(|member| !told.contains(&member.digest))
-            && concerns(facts, builder, &members)
-        {
+        if members.iter().any(|member| !told.contains(&member.digest)) && concerns(facts, builder, &members) {
             rows.extend(row(facts, builder, reference, &members, false));
         }
     }
@@ -118,7 +116,8 @@ fn row(
     let mut pairs = firsts.iter().enumerate().flat_map(|(at, a)| {
         firsts.iter().skip(at + 1).filter(|b| b.platform == a.platform).map(move |b| (*a, *b))
     });
-    let mut apart = pairs.clone().filter(|(a, b)| facts.relation_on(a.node, a.digest, b.digest) == Sameness::Different);
+    let mut apart =
+        pairs.clone().filter(|(a, b)| facts.relation_on(a.node, a.digest, b.digest) == Sameness::Different);
     let proven = apart.next();
     let (a, b) = match proven {
         Some(pair) => pair,
@@ -133,13 +132,15 @@ fn row(
     let mut ordered: Vec<&Vec<Member>> = classes.iter().collect();
     ordered.sort_by_key(|class| class.len());
     for class in &ordered {
-        draft.found.extend(class.first().and_then(|it| facts.images.digest(it.digest)).map(Digest::to_string));
+        draft
+            .found
+            .extend(class.first().and_then(|it| facts.images.digest(it.digest)).map(Digest::to_string));
         draft.evidence.extend(class.iter().filter_map(|member| evidence(facts, member)).take(2));
     }
     let subjects: Vec<Subject> = ordered
         .iter()
         .flat_map(|class| class.iter())
-        .filter_map(|member| subject(facts, builder, member))
+        .filter_map(|member| subject(facts, member))
         .collect();
     draft.subjects.extend(subjects);
     // The id must not depend on which of them is in the minority just now.
@@ -160,7 +161,8 @@ fn row(
             crate::verdict::undecided(facts, a.digest, b.digest)
         );
         // A name whose own repository shows two digests has been moved, whatever is in them.
-        draft.severity = if own_digests(facts, reference, &[a, b]) { Severity::Error } else { Severity::Warning };
+        draft.severity =
+            if own_digests(facts, reference, &[a, b]) { Severity::Error } else { Severity::Warning };
     }
     let meant = facts.meant.get(reference).and_then(Option::as_ref);
     if let Some(meant) = meant {
@@ -216,11 +218,11 @@ fn evidence(facts: &Facts<'_>, member: &Member) -> Option<Evidence> {
     }
 }
 
-fn subject(facts: &Facts<'_>, builder: &Builder<'_>, member: &Member) -> Option<Subject> {
+fn subject(facts: &Facts<'_>, member: &Member) -> Option<Subject> {
     let node = facts.seen.nodes.get(member.node).map(|node| node.name.as_ref());
     match member.container {
         Some((pod, container)) => {
-            facts.container(pod, container).map(|(pod, container)| builder.subject(pod, &container.name, node))
+            facts.container(pod, container).map(|(pod, container)| subject_of(pod, &container.name, node))
         }
         None => Some(Subject {
             object: format!("Node {}", node?),

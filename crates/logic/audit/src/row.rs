@@ -27,14 +27,8 @@ pub enum Section {
 
 impl Section {
     /// All of them, in the order of a report.
-    pub const ALL: [Self; 6] = [
-        Self::NextStart,
-        Self::Running,
-        Self::Replicas,
-        Self::Screen,
-        Self::Configuration,
-        Self::Unowned,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::NextStart, Self::Running, Self::Replicas, Self::Screen, Self::Configuration, Self::Unowned];
 
     /// Its heading.
     pub fn title(self) -> &'static str {

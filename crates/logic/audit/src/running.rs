@@ -3,7 +3,7 @@
 use scantling_finding::codes::audit::{NOT_DECIDED, RUNS_OTHER};
 use scantling_release::LockedImage;
 
-use crate::builder::{Builder, Draft};
+use crate::builder::{Builder, Draft, events, subject as subject_of};
 use crate::facts::{Facts, RefId};
 use crate::images::DigestId;
 use crate::row::{Row, Section, Verdict};
@@ -40,7 +40,7 @@ fn row(facts: &Facts<'_>, builder: &Builder<'_>, pod_number: usize, number: usiz
     }
     let runs = facts.images.known(container.digest.as_ref()?)?;
     let mut draft = Draft::new(Section::Running, verdict, code);
-    draft.subjects.push(builder.subject(pod, &container.name, None));
+    draft.subjects.push(subject_of(pod, &container.name, None));
     draft.reference = Some(container.image.to_string());
     draft.found(facts, runs);
     draft.want(facts, meant);
@@ -51,7 +51,7 @@ fn row(facts: &Facts<'_>, builder: &Builder<'_>, pod_number: usize, number: usiz
     }
     draft.evidence.push(crate::evidence::of_container(pod, container));
     draft.evidence.extend(meant.evidence(facts));
-    draft.evidence.extend(builder.events(facts, reference, pod, container));
+    draft.evidence.extend(events(facts, reference, pod, container));
     if verdict == Verdict::Different {
         draft.remedies.extend(builder.pin(facts, pod, container, asked, meant));
     }
@@ -63,23 +63,28 @@ fn how(facts: &Facts<'_>, reference: RefId, node: usize, of: (usize, usize)) -> 
     let name = facts.seen.nodes.get(node).map(|node| node.name.as_ref()).unwrap_or_default();
     let held = facts.table.get(&(reference, node));
     let start = held.and_then(|held| held.starts.iter().find(|start| (start.pod, start.container) == of));
-    let Some((start, (_, container))) = start.and_then(|start| Some((start, facts.container(of.0, of.1)?))) else {
+    let Some((start, (_, container))) = start.and_then(|start| Some((start, facts.container(of.0, of.1)?)))
+    else {
         return format!("{name} had it under this name");
     };
     if start.pulled {
         return format!("it was pulled at {}, and the name has moved since", container.started_text);
     }
     let policy = container.policy.map(|policy| format!(" (policy {policy})")).unwrap_or_default();
-    format!("{name} had it under this name at {} and did not ask the registry{policy}", container.started_text)
+    format!(
+        "{name} had it under this name at {} and did not ask the registry{policy}",
+        container.started_text
+    )
 }
 
 /// Which known release's image a digest is.
 pub(crate) fn instead(facts: &Facts<'_>, node: Option<usize>, digest: DigestId) -> Option<String> {
     let node = node?;
     let named = |image: &LockedImage| {
-        facts.images.known(&image.digest).is_some_and(|known| {
-            facts.relation_on(node, digest, known) == scantling_image::Sameness::Same
-        })
+        facts
+            .images
+            .known(&image.digest)
+            .is_some_and(|known| facts.relation_on(node, digest, known) == scantling_image::Sameness::Same)
     };
     facts.knowledge.releases.iter().find_map(|release| {
         let image = release.lock.images.iter().find(|image| named(image))?;

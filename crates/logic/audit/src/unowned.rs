@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scantling_finding::codes::audit::UNOWNED;
 use scantling_image::Sameness;
 
-use crate::builder::{Builder, Draft};
+use crate::builder::{Builder, Draft, subject as subject_of};
 use crate::facts::Facts;
 use crate::row::{Row, Section, Verdict};
 
@@ -32,7 +32,8 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
                 continue;
             };
             let meant = facts.id(&container.image).and_then(|id| facts.meant.get(id)?.as_ref());
-            let is_ours = meant.is_some_and(|meant| matches!(meant.basis, crate::wanted::Basis::Release { .. }))
+            let is_ours = meant
+                .is_some_and(|meant| matches!(meant.basis, crate::wanted::Basis::Release { .. }))
                 || locked.iter().any(|locked| facts.relation_on(node, digest, *locked) == Sameness::Same);
             if is_ours {
                 continue;
@@ -40,11 +41,11 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
             let draft = drafts.entry(&container.image).or_insert_with(|| {
                 let mut draft = Draft::new(Section::Unowned, Verdict::Unknown, UNOWNED);
                 draft.reference = Some(container.image.to_string());
-                draft.why = "no lock that was given has it".to_owned();
+                draft.why.push_str("no lock that was given has it");
                 draft.evidence.push(crate::evidence::of_container(pod, container));
                 draft
             });
-            draft.subjects.push(builder.subject(pod, &container.name, None));
+            draft.subjects.push(subject_of(pod, &container.name, None));
         }
     }
     drafts.into_values().map(Draft::row).collect()

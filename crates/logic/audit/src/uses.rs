@@ -36,7 +36,9 @@ pub(crate) fn templates(observed: &Observed) -> Vec<Use> {
             continue;
         }
         let specs = match object::gvk(object).ok().as_ref().and_then(pod_spec_pointer) {
-            Some(pointer) => object.pointer(pointer).map(|spec| (pointer.to_owned(), spec)).into_iter().collect(),
+            Some(pointer) => {
+                object.pointer(pointer).map(|spec| (pointer.to_owned(), spec)).into_iter().collect()
+            }
             None => custom_specs(object),
         };
         for (pointer, spec) in specs {

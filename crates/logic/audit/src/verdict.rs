@@ -159,13 +159,15 @@ fn pinned(
         let allowed = facts.may_use(reference, node, digest, consumer.namespace, consumer.secrets);
         return if allowed { Starts::Fresh } else { Starts::MustPull };
     }
-    match (list.is_some_and(|list| list.complete), consumer.policy) {
+    // Any pull since the list was sent may have brought it, under this name or another.
+    let is_absent = list.is_some_and(|list| list.complete) && !facts.has_pulled_since_its_list(node);
+    match (is_absent, consumer.policy) {
         (true, PullPolicy::Never) => {
             Starts::CannotPull("the node does not have it, and the policy is Never".to_owned())
         }
         (true, _) => Starts::MustPull,
         (false, _) => Starts::Unknown(
-            "the node's list is cut, so that an image that is not in it may be there; the digest decides what starts"
+            "the node's list is cut or old, so that an image that is not in it may be there; the digest decides what starts"
                 .to_owned(),
         ),
     }
@@ -199,7 +201,8 @@ fn from_node(
     let Some(meant) = facts.meant.get(reference).and_then(Option::as_ref) else { return Starts::Unasked };
     let sameness = against(facts, node, digest, meant);
     if !facts.may_use(reference, node, digest, consumer.namespace, consumer.secrets) {
-        if sameness == Sameness::Same && matches!(meant.basis, Basis::Registry { .. } | Basis::Stream { .. }) {
+        if sameness == Sameness::Same && matches!(meant.basis, Basis::Registry { .. } | Basis::Stream { .. })
+        {
             return Starts::Fresh;
         }
         return Starts::Unknown(format!(

@@ -103,7 +103,8 @@ pub(crate) fn meant(facts: &mut Facts<'_>, observed: &Observed) -> Vec<Option<Me
                 return Some(Meant { digest: *digest, basis: Basis::Release { title } });
             }
             if let Some(Some(digest)) = facts.answers.get(id) {
-                let origin = facts.knowledge.registry.as_ref().map(|it| it.origin.clone()).unwrap_or_default();
+                let origin =
+                    facts.knowledge.registry.as_ref().map(|it| it.origin.clone()).unwrap_or_default();
                 return Some(Meant { digest: *digest, basis: Basis::Registry { origin } });
             }
             if let Some((stream, tag)) = stream_of(&asked.reference, &streams)
@@ -118,7 +119,8 @@ pub(crate) fn meant(facts: &mut Facts<'_>, observed: &Observed) -> Vec<Option<Me
                 };
                 return Some(Meant { digest: facts.images.id(&digest), basis });
             }
-            let (node, start) = last_pull(facts, by_reference.get(&id).map(Vec::as_slice).unwrap_or_default())?;
+            let (node, start) =
+                last_pull(facts, by_reference.get(&id).map(Vec::as_slice).unwrap_or_default())?;
             Some(Meant { digest: start.digest, basis: Basis::Pull { start, node } })
         })
         .collect()

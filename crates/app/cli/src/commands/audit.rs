@@ -2,11 +2,11 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
-use scantling_audit::{KnownRelease, Knowledge, Options, RegistryAnswers, audit};
+use scantling_audit::{Knowledge, KnownRelease, Options, RegistryAnswers, audit};
 use scantling_files::{Limits, read_file};
-use scantling_observed::Observed;
 use scantling_release::{LOCK_FILE, Lock, Settings};
 use scantling_report::{audit as report, json};
+use scantling_snapshot::{Snapshot, read};
 
 use crate::commands::Format;
 use crate::input::Folder;
@@ -16,14 +16,19 @@ use crate::terminal;
 /// The file beside a snapshot's objects that holds what registries answered when it was taken.
 const ANSWERS_FILE: &str = "registry.json";
 
+/// Things that could not be read and are named; the others are counted.
+const SHOWN_SKIPPED: usize = 10;
+
 /// Say what runs, what nodes would start next and what does not agree, with evidence and the command that mends it.
 ///
 /// Nothing of Scantling has to be installed, and nothing is written. Without a release it finds what contradicts itself; with one, what
 /// differs from it.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit code 1 if a promise is broken: another image runs than is meant, would start, or cannot be pulled.")]
+#[command(
+    after_help = "Exit code 1 if a promise is broken: another image runs than is meant, would start, or cannot be pulled."
+)]
 pub(crate) struct Arguments {
-    /// A dump of the cluster: files and folders that `kubectl get -A -o json` wrote.
+    /// A dump of the cluster, as files and folders: `kubectl get -A -o json` or `-o yaml`, `kubectl cluster-info dump`, a must-gather.
     #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
     snapshot: Vec<Utf8PathBuf>,
     /// The release that the cluster should have: its folder, or a release.lock.
@@ -53,16 +58,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
-    let mut observed = Observed::new();
-    for path in &arguments.snapshot {
-        read_into(path, &mut observed)?;
-    }
+    let snapshot = read(&arguments.snapshot, &scantling_snapshot::Limits::default(), &mut |_| {})
+        .map_err(|error| Failure::usage(error.to_string()))?;
     let knowledge = knowledge(arguments)?;
-    let options = Options {
-        namespaces: arguments.namespace.clone(),
-        listed_images: arguments.listed_images,
-    };
-    let found = audit(&observed, &knowledge, &options);
+    let options = Options { namespaces: arguments.namespace.clone(), listed_images: arguments.listed_images };
+    let mut found = audit(&snapshot.observed, &knowledge, &options);
+    found.unseen.extend(unseen(&snapshot));
     if let Some(id) = &arguments.explain {
         let rows = found.find(id);
         if rows.is_empty() {
@@ -83,16 +84,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     Ok(Outcome::of(found.broken()))
 }
 
-fn read_into(path: &Utf8Path, observed: &mut Observed) -> Result<(), Failure> {
-    let reading = scantling_files::read_tree(path, &Limits::default())?;
-    for (name, bytes) in &reading.tree {
-        if name == ANSWERS_FILE || !name.ends_with(".json") {
-            continue;
-        }
-        let part = Observed::from_list_json(bytes).map_err(|error| Failure::failed(format!("{path}/{name}: {error}")))?;
-        observed.extend(part.iter().map(|(key, value)| (key.clone(), value.clone())));
+/// What the snapshot does not show.
+fn unseen(snapshot: &Snapshot) -> Vec<String> {
+    let mut lines: Vec<String> = snapshot
+        .not_seen
+        .iter()
+        .map(|kind| match &kind.missing {
+            Some(right) => format!("{}: {}; the right to {right} was missing", kind.resource, kind.why),
+            None => format!("{}: {}", kind.resource, kind.why),
+        })
+        .collect();
+    // The answers of registries are no objects; they are read by themselves.
+    let left = snapshot.skipped.iter().filter(|left| !left.path.ends_with(ANSWERS_FILE));
+    let left: Vec<String> = left.map(|left| format!("{}: {}", left.place(), left.why)).collect();
+    lines.extend(left.iter().take(SHOWN_SKIPPED).cloned());
+    let more = left.len().saturating_sub(SHOWN_SKIPPED) + snapshot.skipped_more;
+    if more > 0 {
+        lines.push(format!("and {more} more that could not be read"));
     }
-    Ok(())
+    lines
 }
 
 fn knowledge(arguments: &Arguments) -> Result<Knowledge, Failure> {
@@ -101,7 +111,9 @@ fn knowledge(arguments: &Arguments) -> Result<Knowledge, Failure> {
         releases.push(known(path)?);
     }
     if arguments.release.is_none() && !releases.is_empty() {
-        return Err(Failure::usage("--known needs --release").with_hint("say which release the cluster should have"));
+        return Err(
+            Failure::usage("--known needs --release").with_hint("say which release the cluster should have")
+        );
     }
     let beside = || arguments.snapshot.iter().map(|path| path.join(ANSWERS_FILE)).find(|path| path.is_file());
     let registry = match arguments.answers.clone().or_else(beside) {
@@ -130,8 +142,8 @@ fn known(path: &Utf8Path) -> Result<KnownRelease, Failure> {
         return Err(Failure::usage(format!("{path}: there is no {LOCK_FILE}"))
             .with_hint("make it with `scantling lock`"));
     };
-    let release = folder
-        .release(&Settings::default())
-        .map_err(|unreadable| Failure::unreadable(&unreadable.findings, &Default::default(), terminal::screen()))?;
+    let release = folder.release(&Settings::default()).map_err(|unreadable| {
+        Failure::unreadable(&unreadable.findings, &Default::default(), terminal::screen())
+    })?;
     Ok(KnownRelease { title: title(&lock), lock, release: Some(release) })
 }
