@@ -182,9 +182,8 @@ impl<'k> Facts<'k> {
     pub(crate) fn has_pulled_since_its_list(&self, node: usize) -> bool {
         let Some(sent) = self.seen.nodes.get(node).and_then(|node| node.reported) else { return true };
         let since = sent - LIST_LAG;
-        let pulled = |pull: &PullSeen| {
-            pull.at > since && pull.node == Some(node) && pull.what == Pulling::Pulled
-        };
+        let pulled =
+            |pull: &PullSeen| pull.at > since && pull.node == Some(node) && pull.what == Pulling::Pulled;
         self.seen.pulls.iter().rev().take_while(|pull| pull.at > since).any(pulled)
             || self.started.get(node).copied().flatten().is_some_and(|at| at > since)
     }

@@ -4,7 +4,7 @@ use scantling_image::Sameness;
 
 use crate::facts::{Facts, Held, LIST_LAG, LISTED_NAMES, RefId, START_SLACK, Start};
 use crate::images::DigestId;
-use crate::seen::Pulling;
+use crate::seen::{PullSeen, Pulling};
 
 /// What a name leads to on a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub(crate) fn meaning(facts: &Facts<'_>, reference: RefId, node: usize) -> Meani
     let name = &seen.name;
     let last = held.starts.last().copied();
     // A pull by a pod that is gone moves the name without leaving a container to look at.
-    let newest = last.map(|start| start.at).max(seen.reported.map(|sent| sent - LIST_LAG));
+    let newest = last.map(|start| start.at - START_SLACK).max(seen.reported.map(|sent| sent - LIST_LAG));
     if let Some(pull) = later_pull(facts, held, newest) {
         return Meaning::Unknown(format!(
             "{name} pulled it again at {} for Pod {}/{}, and neither that pod nor the node's list shows what it got",
@@ -66,8 +66,7 @@ pub(crate) fn meaning(facts: &Facts<'_>, reference: RefId, node: usize) -> Meani
     }
 }
 
-/// A pull after the newest other evidence, of a pod that does not show the outcome: time and pod. Whatever was pulled and then started is
-/// in the starts.
+/// A pull after the newest other evidence, of a pod that does not show the outcome: time and pod.
 fn later_pull(facts: &Facts<'_>, held: &Held, newest: Option<i64>) -> Option<(String, String, String)> {
     let newest = newest.unwrap_or(i64::MIN);
     let mut after = held
@@ -76,7 +75,16 @@ fn later_pull(facts: &Facts<'_>, held: &Held, newest: Option<i64>) -> Option<(St
         .rev()
         .filter_map(|number| facts.seen.pulls.get(*number))
         .take_while(|pull| pull.at > newest);
-    let pull = after.find(|pull| pull.what == Pulling::Pulled)?;
+    let shows = |pull: &PullSeen| {
+        held.starts.iter().rev().take_while(|start| start.at >= pull.at).any(|start| {
+            facts.container(start.pod, start.container).is_some_and(|(pod, container)| {
+                pod.key.namespace.as_deref() == Some(&*pull.pod.0)
+                    && *pod.key.name == *pull.pod.1
+                    && container.name == pull.container
+            })
+        })
+    };
+    let pull = after.find(|pull| pull.what == Pulling::Pulled && !shows(pull))?;
     Some((pull.at_text.to_string(), pull.pod.0.to_string(), pull.pod.1.to_string()))
 }
 

@@ -300,13 +300,7 @@ fn waiting(pod: &PodSeen, container: &ContainerSeen) -> Evidence {
     }
 }
 
-fn unknown(
-    facts: &Facts<'_>,
-    reference: RefId,
-    node: usize,
-    why: &str,
-    who: &[Who<'_>],
-) -> Option<Row> {
+fn unknown(facts: &Facts<'_>, reference: RefId, node: usize, why: &str, who: &[Who<'_>]) -> Option<Row> {
     // A digest decides what starts, whether it is there or not; and where nobody says what a name means there is nothing to be stale.
     if facts.asked.get(reference)?.pinned.is_some() {
         return None;
@@ -349,6 +343,14 @@ fn out_of_sight(facts: &Facts<'_>, builder: &Builder<'_>, reference: RefId, uses
         pod: None,
         container: Some(used.name.clone()),
         node: None,
+    }));
+    // The workloads and the nodes, not each with each: that would be millions.
+    draft.subjects.extend(nodes.iter().map(|node| Subject {
+        object: format!("Node {node}"),
+        namespace: None,
+        pod: None,
+        container: None,
+        node: Some((*node).to_owned()),
     }));
     draft.reference = Some(asked.reference.written().to_owned());
     draft.want(facts, meant);

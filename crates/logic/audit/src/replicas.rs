@@ -137,11 +137,8 @@ fn row(
             .extend(class.first().and_then(|it| facts.images.digest(it.digest)).map(Digest::to_string));
         draft.evidence.extend(class.iter().filter_map(|member| evidence(facts, member)).take(2));
     }
-    let subjects: Vec<Subject> = ordered
-        .iter()
-        .flat_map(|class| class.iter())
-        .filter_map(|member| subject(facts, member))
-        .collect();
+    let subjects: Vec<Subject> =
+        ordered.iter().flat_map(|class| class.iter()).filter_map(|member| subject(facts, member)).collect();
     draft.subjects.extend(subjects);
     // The id must not depend on which of them is in the minority just now.
     draft.subjects.sort();

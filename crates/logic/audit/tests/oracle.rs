@@ -44,8 +44,14 @@ fn compare(seed: u64, world: &World, audit: &Audit) -> (usize, usize) {
     for (name, node, outcome) in world.next_starts() {
         pairs += 1;
         let pair = (name.clone(), node);
-        // One row speaks of all nodes that show nothing.
-        let is_open = unknown.contains(&pair) || unknown.contains(&(name, String::new()));
+        // One row speaks of all nodes that show nothing, and lists them beside the workloads.
+        let is_open = unknown.contains(&pair)
+            || rows(Section::NextStart, Verdict::Unknown).any(|row| {
+                let has = |object: &str, node: Option<&str>| {
+                    row.subjects.iter().any(|it| it.object == object && it.node.as_deref() == node)
+                };
+                has(&format!("Deployment d/{name}"), None) && has(&format!("Node {}", pair.1), Some(&pair.1))
+            });
         open += usize::from(is_open);
         match outcome {
             Outcome::Wanted if stale.contains(&pair) => fail("false stale", &pair),

@@ -61,6 +61,8 @@ pub(crate) struct Node {
     pub(crate) store: BTreeMap<Content, Stored>,
     /// The last list: when it was sent, and the store as it was then.
     pub(crate) list: Option<(i64, BTreeMap<Content, Stored>)>,
+    /// What the kubelet has read of the store, and when.
+    cache: Option<(i64, BTreeMap<Content, Stored>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +149,7 @@ pub(crate) struct World {
 }
 
 const REPOSITORIES: usize = 2;
-const TAGS: usize = 4;
+const TAGS: usize = 6;
 const NODES: usize = 4;
 
 impl World {
@@ -179,30 +181,35 @@ impl World {
         world.set_up();
         let steps = 10 + world.chance.below(30);
         for _ in 0..steps {
-            world.now += 1 + i64::try_from(world.chance.below(50)).unwrap();
+            let most = [5, 50][world.chance.below(2)];
+            world.now += 1 + i64::try_from(world.chance.below(most)).unwrap();
+            world.read_stores();
             world.step();
             world.try_again();
         }
         if world.clear {
             world.now += 100;
             for node in 0..NODES {
-                world.send_list(node, 0);
+                world.read_store(node);
+                world.send_list(node);
             }
             world.now += 1;
         } else {
-            world.now += i64::try_from(world.chance.below(60)).unwrap();
+            world.now += 5 + i64::try_from(world.chance.below(60)).unwrap();
         }
         world
     }
 
     fn set_up(&mut self) {
+        let one = self.chance.one_in(2);
         for repository in 0..REPOSITORIES {
             for _ in 0..2 {
                 self.push(repository, None);
             }
         }
         for tag in 0..TAGS {
-            let repository = tag % REPOSITORIES;
+            // Half of the worlds have one repository, so that images get more names than a list shows.
+            let repository = if one { 0 } else { tag % REPOSITORIES };
             let manifest = self.any_manifest(repository);
             self.tags.push((repository, manifest));
         }
@@ -215,7 +222,13 @@ impl World {
                 _ => Dialect::Containerd,
             };
             let asks_for_credentials = !self.clear && self.chance.one_in(3);
-            self.nodes.push(Node { dialect, asks_for_credentials, store: BTreeMap::new(), list: None });
+            self.nodes.push(Node {
+                dialect,
+                asks_for_credentials,
+                store: BTreeMap::new(),
+                list: None,
+                cache: None,
+            });
         }
         for number in 0..6 {
             let template = Template {
@@ -270,7 +283,8 @@ impl World {
             0..=2 => self.move_tag(),
             3..=9 => self.start_pod(),
             10..=12 => self.restart_pod(),
-            13..=14 => self.delete_pod(),
+            13 => self.delete_pod(),
+            14 => self.burst(),
             15 => self.collect(),
             16 if !self.clear => {
                 self.locked = self.tags.iter().map(|(_, manifest)| *manifest).collect();
@@ -278,14 +292,17 @@ impl World {
             }
             _ => {
                 let node = self.chance.below(NODES);
-                let lag = i64::try_from(self.chance.below(3)).unwrap();
-                self.send_list(node, lag);
+                self.send_list(node);
             }
         }
     }
 
     fn move_tag(&mut self) {
         let tag = self.chance.below(TAGS);
+        self.move_this_tag(tag);
+    }
+
+    fn move_this_tag(&mut self, tag: usize) {
         let (repository, before) = self.tags[tag];
         let manifest = match self.chance.below(4) {
             // The same content, compressed anew.
@@ -297,6 +314,20 @@ impl World {
         self.tags[tag].1 = manifest;
         let content = self.manifests[manifest].content;
         self.tell(&format!("tag {tag} means manifest {manifest} of content {content}"));
+    }
+
+    /// Two pods in the same seconds, and the tag moves between them: the first one's image is looked up before, its process runs after.
+    fn burst(&mut self) {
+        let Some(pod) = self.pods.last().cloned() else { return };
+        let Ask::Tag(tag) = pod.ask else { return };
+        let again = |policy: Policy, name: String| Pod { name, policy, ..pod.clone() };
+        self.made += 2;
+        self.pods.push(again(Policy::IfNotPresent, format!("pod-{}", self.made - 2)));
+        self.start_after(self.pods.len() - 1, 4);
+        self.move_this_tag(tag);
+        self.now += 1;
+        self.pods.push(again(Policy::Always, format!("pod-{}", self.made - 1)));
+        self.start_after(self.pods.len() - 1, 0);
     }
 
     fn start_pod(&mut self) {
@@ -311,10 +342,17 @@ impl World {
 
     /// What a kubelet does for a container.
     fn start(&mut self, number: usize) {
+        // The next pod's image may be looked up before this one's process runs.
+        let after = self.chance.below(5);
+        self.start_after(number, after);
+    }
+
+    fn start_after(&mut self, number: usize, seconds: usize) {
         let pod = self.pods[number].clone();
         let got = self.get(pod.node, pod.ask, pod.policy, pod.secret);
-        let started = self.now + i64::try_from(self.chance.below(3)).unwrap();
-        let event = Event { at: self.now, node: pod.node, pod: pod.name.clone(), ask: pod.ask, pulled: false };
+        let started = self.now + i64::try_from(seconds).unwrap();
+        let event =
+            Event { at: self.now, node: pod.node, pod: pod.name.clone(), ask: pod.ask, pulled: false };
         let runs = match got {
             Got::Has(content, manifest) => {
                 self.events.push(event);
@@ -341,7 +379,6 @@ impl World {
             "{} on node {} asks {:?} {:?} with {:?}, {word} {runs:?}",
             pod.name, pod.node, pod.ask, pod.policy, pod.secret
         ));
-        self.now = self.now.max(started);
     }
 
     /// What a kubelet would do: the rules of its image manager.
@@ -435,16 +472,28 @@ impl World {
             .collect();
         self.nodes[node].store.retain(|content, _| used.contains(content));
         self.tell(&format!("node {node} collects images"));
-        // Kubelets report at once what has changed in what they are about to report; a pull they may report later.
-        self.send_list(node, 0);
+        // It collects from the list that it has just read, and reports that.
+        self.read_store(node);
+        self.send_list(node);
     }
 
-    /// A node sends its list, as it was some seconds ago: the store is copied when it is read.
-    fn send_list(&mut self, node: usize, lag: i64) {
-        let store = self.nodes[node].store.clone();
-        // Reading comes first, sending up to half a minute later; nothing happens in between that the list would show.
-        self.now += lag * 10;
-        self.nodes[node].list = Some((self.now, store));
+    /// Kubelets read their stores anew when what they have is half a minute old.
+    fn read_stores(&mut self) {
+        for node in 0..NODES {
+            if self.nodes[node].cache.as_ref().is_none_or(|(at, _)| at + 30 <= self.now) {
+                self.read_store(node);
+            }
+        }
+    }
+
+    fn read_store(&mut self, node: usize) {
+        self.nodes[node].cache = Some((self.now, self.nodes[node].store.clone()));
+    }
+
+    /// A node sends what its kubelet has read last.
+    fn send_list(&mut self, node: usize) {
+        let seen = &mut self.nodes[node];
+        seen.list = seen.cache.clone().map(|(_, store)| (self.now, store));
         self.tell(&format!("node {node} sends its list"));
     }
 
@@ -490,7 +539,9 @@ impl World {
         }
         for template in &self.templates {
             for node in 0..NODES {
-                if self.basis == Basis::None && self.is_behind(node, template.ask, template.policy, template.secret) {
+                if self.basis == Basis::None
+                    && self.is_behind(node, template.ask, template.policy, template.secret)
+                {
                     continue;
                 }
                 add(&template.name, node, self.outcome(node, template.ask, template.policy, template.secret));
@@ -549,8 +600,9 @@ impl World {
             .map(|tag| {
                 let lists = self.nodes.iter().filter_map(|node| node.list.as_ref()).map(|(_, store)| store);
                 let stores = self.nodes.iter().map(|node| &node.store).chain(lists);
-                let held = stores
-                    .flat_map(|store| store.iter().filter(|(_, it)| it.tags.contains(&tag)).map(|(it, _)| *it));
+                let held = stores.flat_map(|store| {
+                    store.iter().filter(|(_, it)| it.tags.contains(&tag)).map(|(it, _)| *it)
+                });
                 let all: BTreeSet<Content> = held.chain(self.contents(tag)).collect();
                 (shown::tag(self, tag), all.len() > 1)
             })
@@ -573,7 +625,9 @@ impl World {
 
     /// Is there nothing that the API hides?
     pub(crate) fn shows_everything(&self) -> bool {
-        self.clear
+        // Of five names nobody knows whether they are all.
+        let few = |stored: &Stored| stored.manifests.len() + stored.tags.len() < 5;
+        self.clear && self.nodes.iter().flat_map(|node| node.store.values()).all(few)
     }
 
     /// What happened.

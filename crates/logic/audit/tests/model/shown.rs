@@ -1,6 +1,6 @@
 //! What the API shows of a world.
 
-use scantling_audit::{Audit, KnownRelease, Knowledge, Options, RegistryAnswers, audit};
+use scantling_audit::{Audit, Knowledge, KnownRelease, Options, RegistryAnswers, audit};
 use scantling_observed::Observed;
 use scantling_release::Lock;
 use serde_json::{Value, json};
@@ -62,7 +62,8 @@ impl World {
         match node.dialect {
             Dialect::Containerd => {
                 let stored = node.store.get(&content);
-                let all = stored.map(|stored| stored.manifests.iter().map(|it| by_digest(self, *it)).collect::<Vec<_>>());
+                let all = stored
+                    .map(|stored| stored.manifests.iter().map(|it| by_digest(self, *it)).collect::<Vec<_>>());
                 all.into_iter().flatten().min().unwrap_or_else(|| config_digest(content))
             }
             Dialect::Plain => by_digest(self, manifest),
@@ -127,7 +128,8 @@ impl World {
     fn other_objects(&self) -> Vec<Value> {
         let mut objects = Vec::new();
         for template in &self.templates {
-            let secrets: Vec<Value> = template.secret.iter().map(|secret| json!({"name": format!("secret-{secret}")})).collect();
+            let secrets: Vec<Value> =
+                template.secret.iter().map(|secret| json!({"name": format!("secret-{secret}")})).collect();
             objects.push(json!({"apiVersion": "apps/v1", "kind": "Deployment",
                 "metadata": {"name": template.name, "namespace": "d", "uid": template.name},
                 "spec": {"replicas": 0, "template": {"spec": {"imagePullSecrets": secrets, "containers": [
@@ -139,7 +141,9 @@ impl World {
         for (number, event) in self.events.iter().enumerate() {
             let image = written(self, event.ask);
             let message = if event.pulled {
-                format!("Successfully pulled image \"{image}\" in 1s (1s including waiting). Image size: 5 bytes.")
+                format!(
+                    "Successfully pulled image \"{image}\" in 1s (1s including waiting). Image size: 5 bytes."
+                )
             } else {
                 format!("Container image \"{image}\" already present on machine")
             };
