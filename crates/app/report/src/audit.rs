@@ -153,18 +153,12 @@ fn remedies(out: &mut Page, row: &Row, most: usize, said: &mut String) -> usize 
 /// Who it is about, in a line.
 fn about(subjects: &[Subject], reference: Option<&str>, wide: bool) -> String {
     let one = |subject: &Subject| {
-        let mut text = subject.object.clone();
-        if let Some(pod) = &subject.pod {
-            text.push_str(&format!(", pod {pod}"));
-        }
-        if let Some(container) = &subject.container {
-            text.push_str(&format!(" ({container})"));
-        }
-        match &subject.node {
-            Some(node) if !subject.object.starts_with("Node ") => text.push_str(&format!(" on {node}")),
-            _ => {}
-        }
-        text
+        let pod = subject.pod.as_ref().map(|pod| format!(", pod {pod}"));
+        let container = subject.container.as_ref().map(|container| format!(" ({container})"));
+        let node = subject.node.as_ref().filter(|_| !subject.object.starts_with("Node "));
+        let node = node.map(|node| format!(" on {node}"));
+        let parts = [pod, container, node].into_iter().flatten();
+        parts.fold(subject.object.clone(), |text, part| text + &part)
     };
     let most = if wide { usize::MAX } else { NAMED };
     let mut parts: Vec<String> = subjects.iter().take(most).map(one).collect();
