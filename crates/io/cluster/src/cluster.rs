@@ -252,6 +252,21 @@ impl Cluster {
         Ok(observed)
     }
 
+    /// What an apply would make of an object, by the server's own word: a dry run, which changes nothing.
+    ///
+    /// # Errors
+    /// As those of the apply. A webhook without dry runs refuses it with [`ClusterError::Invalid`].
+    pub async fn foresee(&self, served: &Served, object: &Value) -> Result<Value, ClusterError> {
+        let write = Write::Apply { object: object.clone(), force: true };
+        let resource = served.of(object)?;
+        let item = resource.item(object::namespace(object), object::name(object));
+        let path = format!("{item}?fieldManager={MANAGER}&force=true&dryRun=All");
+        let payload = Payload::Json("application/apply-patch+yaml", object);
+        let what = format!("foresee: {}", write.describe());
+        let (_, foreseen) = call(&self.client, Method::PATCH, &path, payload, &what).await?;
+        Ok(foreseen)
+    }
+
     /// Makes one change. This is the only function that writes.
     pub async fn write(&self, served: &Served, write: &Write) -> Result<Written, ClusterError> {
         let what = write.describe();

@@ -23,7 +23,7 @@ use crate::session::Session;
 /// times in a row; more than this is a fight, and a person has to look.
 const DECISIONS: usize = 5;
 /// Writes under way at the same time. More does not make an API server faster, and it serves others, too.
-const AT_ONCE: usize = 16;
+pub(crate) const AT_ONCE: usize = 16;
 /// Objects after which it is told how they ended: often enough to be watched, seldom enough to keep the writes going.
 const BATCH: usize = 128;
 /// Between two looks at an object that is to be gone before it is created again.
@@ -156,6 +156,7 @@ impl Session<'_> {
     /// Brings one object to the cluster.
     pub(crate) async fn apply(&mut self, wanted: &Desired) -> Result<(), Stop> {
         let step = self.decide_one(wanted, self.live.get(&wanted.key))?;
+        let step = self.settle_repeats(vec![step.clone()]).await?.pop().unwrap_or(step);
         if !step.writes() && step.outcome != Outcome::Conflict {
             self.ended(&step, step.outcome, step.cause.clone());
             return Ok(());

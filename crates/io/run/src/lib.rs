@@ -29,6 +29,7 @@ mod claim;
 mod desired;
 mod environment;
 mod event;
+mod foresee;
 mod gate;
 mod health;
 mod history;

@@ -165,7 +165,7 @@ impl Session<'_> {
         self.gate().await?;
         self.stage = Stage::Plan;
         self.make_desired()?;
-        let mut steps = self.decide_all()?;
+        let mut steps = self.settle_repeats(self.decide_all()?).await?;
         let mut coming = catalogue_keys(self.release, self.has_streams());
         let retired = self.retired_in_use(&coming).await?;
         coming.extend(retired.iter().map(|entry| entry.key.clone()));

@@ -1,6 +1,8 @@
 //! Small operations on JSON values by path.
 
-use scantling_merge::{Element, Path};
+use scantling_api::object;
+use scantling_api::schema::{DEDUCED, Schema};
+use scantling_merge::{Path, value_at};
 use serde_json::Value;
 
 /// JSON with the keys of every object in order, whatever map the parser uses.
@@ -36,26 +38,84 @@ fn write(value: &Value, text: &mut String) {
     }
 }
 
-/// Takes the field at a path out of an object, if it is there.
-pub(crate) fn remove(object: &mut Value, path: &Path) {
-    let Some((last, parents)) = path.0.split_last() else { return };
-    let Some(at) = walk(object, parents) else { return };
-    match (position(at, last), at) {
-        (Some(Position::Key(key)), Value::Object(fields)) => {
-            fields.remove(&key);
+/// The type of an object, by which paths are followed: an item of a list may leave out a part of its key that has a
+/// default, as a port does with its protocol.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Typed<'a> {
+    schema: &'a Schema,
+    name: &'a str,
+}
+
+impl<'a> Typed<'a> {
+    /// The type of the kind that an object says it is.
+    pub(crate) fn of(schema: &'a Schema, object: &Value) -> Self {
+        let kind = object::gvk(object).ok();
+        let kind = kind.and_then(|gvk| schema.kind(&gvk.group, &gvk.version, &gvk.kind));
+        Self { schema, name: kind.map_or(DEDUCED, |kind| kind.type_name.as_str()) }
+    }
+
+    /// The field at a path.
+    pub(crate) fn select<'v>(&self, object: &'v Value, path: &Path) -> Option<&'v Value> {
+        value_at(self.schema, self.name, object, path)
+    }
+
+    /// Takes the field at a path out of an object, if it is there.
+    pub(crate) fn remove(&self, object: &mut Value, path: &Path) {
+        let Some((last, parents)) = self.positions(object, path).and_then(|mut all| Some((all.pop()?, all)))
+        else {
+            return;
+        };
+        match (last, walk(object, &parents)) {
+            (Position::Key(key), Some(Value::Object(fields))) => {
+                fields.remove(&key);
+            }
+            (Position::Index(index), Some(Value::Array(items))) if index < items.len() => {
+                items.remove(index);
+            }
+            _ => {}
         }
-        (Some(Position::Index(index)), Value::Array(items)) if index < items.len() => {
-            items.remove(index);
+    }
+
+    /// Gives the field at a path another value, if it is there.
+    pub(crate) fn replace(&self, object: &mut Value, path: &Path, value: Value) {
+        if let Some(at) = self.positions(object, path).and_then(|all| walk(object, &all)) {
+            *at = value;
         }
-        _ => {}
+    }
+
+    /// Where in an object each element of a path leads.
+    fn positions(&self, object: &Value, path: &Path) -> Option<Vec<Position>> {
+        let mut parent = object;
+        let mut positions = Vec::with_capacity(path.0.len());
+        let mut walked = Path::default();
+        for element in &path.0 {
+            walked.0.push(element.clone());
+            let found = self.select(object, &walked)?;
+            let same = |value: &Value| std::ptr::eq(value, found);
+            positions.push(match parent {
+                Value::Object(fields) => {
+                    Position::Key(fields.iter().find(|(_, value)| same(value))?.0.clone())
+                }
+                Value::Array(items) => Position::Index(items.iter().position(same)?),
+                _ => return None,
+            });
+            parent = found;
+        }
+        Some(positions)
     }
 }
 
-/// Gives the field at a path another value, if it is there.
-pub(crate) fn replace(object: &mut Value, path: &Path, value: Value) {
-    if let Some(at) = walk(object, &path.0) {
-        *at = value;
-    }
+enum Position {
+    Key(String),
+    Index(usize),
+}
+
+fn walk<'v>(object: &'v mut Value, positions: &[Position]) -> Option<&'v mut Value> {
+    positions.iter().try_fold(object, |at, position| match (position, at) {
+        (Position::Key(key), Value::Object(fields)) => fields.get_mut(key),
+        (Position::Index(index), Value::Array(items)) => items.get_mut(*index),
+        _ => None,
+    })
 }
 
 /// The value without fields that are `null`: an applied `null` is no field.
@@ -69,35 +129,6 @@ pub(crate) fn without_nulls(value: &Value) -> Value {
     }
 }
 
-fn walk<'v>(object: &'v mut Value, path: &[Element]) -> Option<&'v mut Value> {
-    let mut at = object;
-    for element in path {
-        at = match (position(at, element)?, at) {
-            (Position::Key(key), Value::Object(fields)) => fields.get_mut(&key)?,
-            (Position::Index(index), Value::Array(items)) => items.get_mut(index)?,
-            _ => return None,
-        };
-    }
-    Some(at)
-}
-
-enum Position {
-    Key(String),
-    Index(usize),
-}
-
-/// Where in `value` an element of a path leads.
-fn position(value: &Value, element: &Element) -> Option<Position> {
-    let found = element.select(value)?;
-    match value {
-        Value::Object(fields) => {
-            fields.iter().find(|(_, v)| std::ptr::eq(*v, found)).map(|(k, _)| Position::Key(k.clone()))
-        }
-        Value::Array(items) => items.iter().position(|v| std::ptr::eq(v, found)).map(Position::Index),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -106,14 +137,26 @@ mod tests {
 
     #[test]
     fn fields_are_taken_out_by_path() {
-        let mut object =
-            json!({"data": {"a": 1, "b.c": 2}, "l": [{"name": "x", "v": 1}, {"name": "y", "v": 2}]});
-        for path in [".data[\"b.c\"]", ".l[name=\"y\"].v", ".l[name=\"x\"]", ".data.missing.deep"] {
-            remove(&mut object, &path.parse().unwrap());
+        let mut object = json!({
+            "apiVersion": "v1", "kind": "Service",
+            "metadata": {"labels": {"a": "1", "b.c": "2"}},
+            "spec": {"ports": [{"port": 1, "name": "x"}, {"port": 1, "protocol": "UDP", "name": "y"}]},
+        });
+        let kind = object.clone();
+        let typed = Typed::of(Schema::kubernetes(), &kind);
+        for path in [
+            ".metadata.labels[\"b.c\"]",
+            ".spec.ports[port=1,protocol=\"TCP\"].name",
+            ".spec.ports[port=1,protocol=\"UDP\"]",
+            ".metadata.missing.deep",
+        ] {
+            typed.remove(&mut object, &path.parse().unwrap());
         }
-        assert_eq!(object, json!({"data": {"a": 1}, "l": [{"name": "y"}]}));
-        replace(&mut object, &".l[name=\"y\"].name".parse().unwrap(), json!("z"));
-        replace(&mut object, &".data.missing".parse().unwrap(), json!(1));
-        assert_eq!(object, json!({"data": {"a": 1}, "l": [{"name": "z"}]}));
+        assert_eq!(object["metadata"], json!({"labels": {"a": "1"}}));
+        assert_eq!(object["spec"], json!({"ports": [{"port": 1}]}));
+        typed.replace(&mut object, &".spec.ports[port=1,protocol=\"TCP\"].port".parse().unwrap(), json!(2));
+        typed.replace(&mut object, &".metadata.missing".parse().unwrap(), json!(1));
+        assert_eq!(object["spec"], json!({"ports": [{"port": 2}]}));
+        assert_eq!(object["metadata"], json!({"labels": {"a": "1"}}));
     }
 }

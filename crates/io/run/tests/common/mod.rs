@@ -32,6 +32,8 @@ use tower::{BoxError, Service};
 
 pub const INTERNAL: &str = "image-registry.openshift-image-registry.svc:5000";
 
+/// The ending of a path, and what happens to objects that are applied there.
+type Mutation = (String, fn(&mut Value));
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
 /// When the client is cut off.
@@ -58,6 +60,7 @@ pub struct Sandbox {
     gate: Arc<Mutex<Gate>>,
     /// Actions, `verb resource`, that the API server denies.
     denied: Arc<Mutex<Vec<String>>>,
+    mutations: Arc<Mutex<Vec<Mutation>>>,
     killed: Arc<Notify>,
 }
 
@@ -68,6 +71,7 @@ impl Sandbox {
             origin: Instant::now(),
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
+            mutations: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -101,6 +105,24 @@ impl Sandbox {
         let mut gate = self.gate.lock().unwrap();
         gate.writes = 0;
         std::mem::take(&mut gate.log)
+    }
+
+    /// From now on a webhook changes every object that is applied to a path with this ending.
+    pub fn mutate(&self, ending: &str, change: fn(&mut Value)) {
+        self.mutations.lock().unwrap().push((ending.to_owned(), change));
+    }
+
+    fn admitted(&self, parts: &http::request::Parts, bytes: Bytes) -> Bytes {
+        let mutations = self.mutations.lock().unwrap();
+        let of_path = |(ending, _): &&Mutation| parts.uri.path().ends_with(ending);
+        let Some((_, change)) =
+            mutations.iter().find(|m| parts.method == Method::PATCH && of_path(m))
+        else {
+            return bytes;
+        };
+        let mut object: Value = serde_json::from_slice(&bytes).unwrap();
+        change(&mut object);
+        Bytes::from(object.to_string())
     }
 
     pub fn deny(&self, actions: &[&str]) {
@@ -228,8 +250,10 @@ impl Service<Request<Body>> for Sandbox {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let bytes = body.collect().await?.to_bytes();
-            // A question about rights is posted and changes nothing.
-            let writes = parts.method != Method::GET && !parts.uri.path().contains("/selfsubject");
+            // A question about rights is posted and changes nothing, as a dry run does.
+            let writes = parts.method != Method::GET
+                && !parts.uri.path().contains("/selfsubject")
+                && !parts.uri.query().unwrap_or_default().contains("dryRun=All");
             let cut = {
                 let mut gate = sandbox.gate.lock().unwrap();
                 if writes {
@@ -255,6 +279,7 @@ impl Service<Request<Body>> for Sandbox {
                 sandbox.killed.notify_one();
                 return never().await;
             }
+            let bytes = sandbox.admitted(&parts, bytes);
             let reply = sandbox.now(|world| world.handle(&Request::from_parts(parts, bytes)));
             if cut.1 {
                 sandbox.killed.notify_one();
