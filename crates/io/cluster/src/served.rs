@@ -65,13 +65,15 @@ impl Resource {
 pub struct Served {
     /// In the server's order of preference for each (group, kind).
     kinds: BTreeMap<(String, String), Vec<Resource>>,
+    /// Group versions that are announced and could not be asked for, by group, with the server's words.
+    unanswered: BTreeMap<String, String>,
 }
 
 impl Served {
     /// One kind, for writes that need not ask first.
     pub(crate) fn only(resource: Resource) -> Self {
         let kind = (resource.gvk.group.clone(), resource.gvk.kind.clone());
-        Self { kinds: BTreeMap::from([(kind, vec![resource])]) }
+        Self { kinds: BTreeMap::from([(kind, vec![resource])]), ..Self::default() }
     }
 
     /// Asks the server (`/api`, `/apis` and one request for each group and version).
@@ -111,9 +113,13 @@ impl Served {
         let list = match call(client, Method::GET, &path, Payload::Nothing, &format!("discover {path}")).await
         {
             Ok((_, list)) => list,
-            // An aggregated API whose server is away must not hide all the others (kubectl does the same), and a
-            // group can vanish between the two requests.
-            Err(ClusterError::NotFound { .. } | ClusterError::Status { .. }) => return Ok(()),
+            // A group can vanish between the two requests.
+            Err(ClusterError::NotFound { .. }) => return Ok(()),
+            // An aggregated API whose server is away must not hide all the others (kubectl does the same).
+            Err(error @ ClusterError::Status { .. }) => {
+                self.unanswered.insert(group.to_owned(), error.to_string());
+                return Ok(());
+            }
             Err(other) => return Err(other),
         };
         for entry in list.get("resources").and_then(Value::as_array).into_iter().flatten() {
@@ -157,6 +163,12 @@ impl Served {
         let kind = text(object, "kind");
         let gvk = GroupVersionKind::from_api_version(&api_version, &kind);
         self.by_gvk(&gvk).ok_or_else(|| ClusterError::NotServed { what: format!("{api_version} {kind}") })
+    }
+
+    /// Groups of which it could not be asked which kinds they have, with what the server said. A kind of theirs that is not
+    /// among those that are served may be served all the same.
+    pub fn unanswered(&self) -> &BTreeMap<String, String> {
+        &self.unanswered
     }
 
     /// The preferred version of every kind, ordered by group and kind.

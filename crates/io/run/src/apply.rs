@@ -8,8 +8,7 @@ use futures::StreamExt as _;
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::{ClusterError, Write, Written};
 use scantling_finding::{Finding, Place, codes};
-use scantling_merge::field_owners;
-use scantling_plan::{Desired, Frame, MANAGER, Outcome, Sides, Step, decide, is_applied, steps};
+use scantling_plan::{Desired, Frame, Outcome, Sides, Step, decide, is_applied, is_only_ours, steps};
 use scantling_release::Wave;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -21,7 +20,7 @@ use crate::session::Session;
 
 /// How often an object is decided again when it moves between reading and writing. A busy controller writes a few
 /// times in a row; more than this is a fight, and a person has to look.
-const DECISIONS: usize = 5;
+pub(crate) const DECISIONS: usize = 5;
 /// Writes under way at the same time. More does not make an API server faster, and it serves others, too.
 pub(crate) const AT_ONCE: usize = 16;
 /// Objects after which it is told how they ended: often enough to be watched, seldom enough to keep the writes going.
@@ -226,7 +225,7 @@ impl Session<'_> {
             match self.write_step(&step, live.as_ref(), &mut brought.writes).await {
                 Ok(written) => {
                     let late = step.outcome == Outcome::Created && !written.created;
-                    brought.foreign = late && !only_ours(&written.object)
+                    brought.foreign = late && !is_only_ours(&written.object)
                         || live.as_ref().is_some_and(|live| !is_applied(live));
                     if late && brought.foreign {
                         brought.outcome = Outcome::Adopted;
@@ -268,11 +267,9 @@ impl Session<'_> {
         }
         let mut version = live.and_then(|l| l.pointer("/metadata/resourceVersion")).cloned();
         if let (Some(managed_fields), Some(read)) = (&step.managed_fields, &version) {
-            let patch = json!([
-                {"op": "test", "path": "/metadata/resourceVersion", "value": read},
-                {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
-            ]);
-            let write = Write::JsonPatch { object: step.body.clone(), patch };
+            // With the resource version, which makes it a conflict if the object has moved.
+            let patch = json!({"metadata": {"resourceVersion": read, "managedFields": managed_fields}});
+            let write = Write::MergePatch { object: step.body.clone(), subresource: None, patch };
             let written = self.env.cluster.write(&self.served, &write).await?;
             *writes += 1;
             version = written.object.pointer("/metadata/resourceVersion").cloned();
@@ -335,7 +332,7 @@ impl Session<'_> {
         }
     }
 
-    fn remember(&mut self, key: &ObjectKey, object: Option<Value>) {
+    pub(crate) fn remember(&mut self, key: &ObjectKey, object: Option<Value>) {
         match object {
             Some(object) => self.live.insert(key.clone(), object),
             None => self.live.remove(key),
@@ -364,7 +361,7 @@ impl Session<'_> {
         }
     }
 
-    fn not_written(&mut self, step: &Step, error: ClusterError) -> Stop {
+    pub(crate) fn not_written(&mut self, step: &Step, error: ClusterError) -> Stop {
         let file = self.release.objects.iter().find(|o| o.key == step.key).and_then(|o| o.place.file.clone());
         let field = match &error {
             ClusterError::Invalid { fields, .. } => fields.first().cloned(),
@@ -378,30 +375,4 @@ impl Session<'_> {
         self.ended(step, Outcome::Failed, error.to_string());
         Stop::Cluster(error)
     }
-
-    /// Stage 8: removes what only the previous release had.
-    pub(crate) async fn prune(&mut self, steps: &[Step]) -> Result<(), Stop> {
-        self.stage = Stage::Prune;
-        for step in steps {
-            if step.outcome != Outcome::Pruned {
-                self.ended(step, step.outcome, step.cause.clone());
-                continue;
-            }
-            let uid = step.body.pointer("/metadata/uid").and_then(Value::as_str).map(ToOwned::to_owned);
-            let delete = Write::Delete { object: step.body.clone(), uid, grace_seconds: None };
-            match self.try_write(delete).await? {
-                // Another object of the same name is not the one that we created.
-                Ok(_) | Err(ClusterError::Moved { .. }) => {}
-                Err(error) => return Err(self.not_written(step, error)),
-            }
-            self.remember(&step.key, None);
-            self.ended(step, Outcome::Pruned, step.cause.clone());
-        }
-        Ok(())
-    }
-}
-
-/// Whether nobody but us has written an object: it may have been created by a request of ours whose answer was lost.
-fn only_ours(object: &Value) -> bool {
-    field_owners(object).iter().all(|owner| owner.manager == MANAGER)
 }

@@ -43,7 +43,9 @@ impl Session<'_> {
         let Some(live) = self.live.get(&step.key) else { return Ok(false) };
         match self.env.cluster.foresee(&self.served, &step.body).await {
             Ok(foreseen) => Ok(comparable(&foreseen) == comparable(live)),
-            Err(error @ (ClusterError::Unreachable { .. } | ClusterError::Unauthenticated { .. })) => Err(error),
+            Err(error @ (ClusterError::Unreachable { .. } | ClusterError::Unauthenticated { .. })) => {
+                Err(error)
+            }
             Err(_) => Ok(false),
         }
     }

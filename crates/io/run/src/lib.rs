@@ -43,6 +43,7 @@ mod prepull;
 mod promises;
 mod read;
 mod registry_rules;
+mod removal;
 mod report;
 mod retired;
 mod rollback;
@@ -69,7 +70,7 @@ pub use registry_rules::{RulesError, read_registry_rules};
 pub use report::{
     CatalogueEntry, CheckedClaim, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport, Verified,
 };
-pub use rollback::rollback;
+pub use rollback::{namespace_of_earlier, rollback};
 pub use state::{
     InventoryEntry, RecordedClaim, RecordedImage, STATE_NAME, SYSTEM_NAMESPACE, State, StateError,
 };

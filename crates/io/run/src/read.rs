@@ -126,6 +126,10 @@ impl Session<'_> {
             if let Some(resource) = exact.or_else(|| self.served.by_kind(&key.group, &key.kind)) {
                 let namespace = key.namespace.clone().filter(|_| resource.namespaced);
                 scopes.entry((format!("{:#}", resource.gvk), namespace)).or_insert_with(|| resource.clone());
+            } else if let Some(why) = self.served.unanswered().get(&key.group) {
+                return Err(Stop::Refuse(format!(
+                    "it cannot be told whether {key} is there: {why}; try again later"
+                )));
             }
         }
         for ((_, namespace), resource) in scopes {

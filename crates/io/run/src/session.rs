@@ -18,6 +18,7 @@ use crate::journal::{Action, Journal};
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
+use crate::uninstall::Around;
 
 /// Where events go.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(RunEvent);
@@ -59,10 +60,14 @@ pub(crate) struct Session<'a> {
     pub(crate) journal: Journal,
     /// Whether a run, of this release or another, has begun and not ended.
     pub(crate) left_open: bool,
+    /// Whether this run has stored the release's files.
+    pub(crate) bundle_stored: bool,
     /// What the cluster's journal says, if this run has written it.
     pub(crate) journal_written: Option<Journal>,
     /// The claim to the run's lease.
     pub(crate) claim: Claim,
+    /// What a removal knows of the objects of others.
+    pub(crate) around: Around,
     sink: Sink<'a>,
 }
 
@@ -112,8 +117,10 @@ impl<'a> Session<'a> {
             sizes: BTreeMap::new(),
             journal,
             left_open: false,
+            bundle_stored: false,
             journal_written: None,
             claim: Claim::Refused,
+            around: Around::default(),
             sink,
         }
     }

@@ -1,9 +1,11 @@
 //! The run from beginning to end. Installing is upgrading from nothing: there is no other path.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::Write;
+use scantling_finding::{Finding, Severity};
 use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
@@ -23,6 +25,9 @@ use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
 use crate::streams::stream_keys;
+
+/// How long it is tried to give the lease back.
+const RELEASE: Duration = Duration::from_secs(5);
 
 /// Brings a release to a cluster.
 ///
@@ -73,7 +78,7 @@ pub(crate) async fn bring(
     let done = if options.dry_run {
         session.prepare().await.map(|_| ())
     } else {
-        session.holding_the_lease(async |session| session.run().await).await
+        session.holding_the_lease(async |session| session.run().await, async |_| Ok(())).await
     };
     session.end(done)
 }
@@ -89,10 +94,12 @@ async fn asked_to_stop(stop: Option<watch::Receiver<bool>>) {
 }
 
 impl Session<'_> {
-    /// Does work that holds the run's lease from its first write on, and records how it ended.
+    /// Does work that holds the run's lease from its first write on, and records how it ended. What comes `last` is done
+    /// when that has been recorded.
     pub(crate) async fn holding_the_lease(
         &mut self,
         work: impl AsyncFnOnce(&mut Self) -> Result<(), Stop>,
+        last: impl AsyncFnOnce(&mut Self) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         let env = self.env;
         let holder = &self.options.holder;
@@ -104,13 +111,16 @@ impl Session<'_> {
             biased;
             done = async {
                 let done = work(self).await;
-                self.record_end(done).await
+                self.record_end(done).await?;
+                last(self).await
             } => done,
             why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
             () = asked_to_stop(stop) => Err(Stop::Asked),
         };
-        // It ends by itself if it cannot be given back.
-        let _ = lease.release().await;
+        // It ends by itself if it cannot be given back, and a cluster that is away keeps nobody waiting for it.
+        if !matches!(done, Err(Stop::Lost(_))) {
+            let _ = tokio::time::timeout(RELEASE, lease.release()).await;
+        }
         done
     }
 
@@ -162,6 +172,7 @@ impl Session<'_> {
         let kinds = kinds(self.release);
         self.read_cluster(&kinds).await?;
         self.check_succession()?;
+        self.check_release()?;
         self.gate().await?;
         self.stage = Stage::Plan;
         self.make_desired()?;
@@ -179,8 +190,6 @@ impl Session<'_> {
         plan.notebooks = self.plan_notebooks().await?;
         plan.models = self.plan_models().await?;
         let counts = plan.counts();
-        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
-        let moved = approved.is_some_and(|approved| *approved != plan.digest());
         self.report.plan = Some(plan);
         self.tell(What::Planned {
             create: counts.created,
@@ -190,11 +199,7 @@ impl Session<'_> {
             unchanged: counts.unchanged,
             prune: counts.pruned,
         });
-        if moved {
-            return Err(self.refuse(
-                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
-            ));
-        }
+        self.check_approval()?;
         let conflicts: Vec<Step> = steps.iter().filter(|s| s.outcome == Outcome::Conflict).cloned().collect();
         if let Some(first) = conflicts.first() {
             let what = match (first.immutable.is_empty(), conflicts.len()) {
@@ -245,6 +250,36 @@ impl Session<'_> {
         self.store(&leftovers).await?;
         self.tell(What::Finished { writes: self.report.writes });
         Ok(())
+    }
+
+    /// What somebody has agreed to is what is done, or nothing is.
+    pub(crate) fn check_approval(&mut self) -> Result<(), Stop> {
+        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
+        let planned = self.report.plan.as_ref().map(Plan::digest);
+        if approved.is_none() || approved == planned.as_ref() {
+            return Ok(());
+        }
+        Err(self.refuse(
+            "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
+        ))
+    }
+
+    /// A release of which a part could not be read, or that names what can be no image, is not brought: what was left out
+    /// would be taken for gone. One that was brought before may be gone back to, whatever is known of it by now.
+    fn check_release(&mut self) -> Result<(), Stop> {
+        if self.journal.action == Action::Rollback {
+            return Ok(());
+        }
+        let errors: Vec<Finding> =
+            self.release.findings.iter().filter(|f| f.severity == Severity::Error).cloned().collect();
+        let Some(first) = errors.first() else { return Ok(()) };
+        let more = match errors.len() - 1 {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let why = format!("the release has errors: {}{more}; `scantling check` names each", first.message);
+        self.report.findings.extend(errors);
+        Err(self.refuse(why))
     }
 
     /// A release follows only the releases that it names, whoever installed those.

@@ -68,7 +68,10 @@ async fn what_the_server_drops_or_writes_in_other_words_is_not_written_again() {
     let asked = sandbox.take_reads();
     assert!(!asked.iter().any(|read| read.contains("dryRun")), "{asked:#?}");
     // What differs is seen all the same.
-    let other = ODD.replace("HOST", HOST).replace("cpu: 1000m", "cpu: 1001m").replace("targetPort: 1", "targetPort: 2");
+    let other = ODD
+        .replace("HOST", HOST)
+        .replace("cpu: 1000m", "cpu: 1001m")
+        .replace("targetPort: 1", "targetPort: 2");
     let changed = brought(&sandbox, &tree("1.0.0", "", &[("manifests/odd.yaml", &other)])).await;
     let outcomes = outcomes(&changed);
     for name in ["Deployment platform/odd", "Service platform/service"] {

@@ -238,7 +238,11 @@ impl<'a> Decision<'a> {
         let mut repeats = true;
         for path in &leaves {
             let Some(declared) = self.typed.select(self.sides.desired, path) else { continue };
-            let base = self.base.as_ref().and_then(|b| self.typed.select(b, path)).filter(|b| !(secret && b.is_null()));
+            let base = self
+                .base
+                .as_ref()
+                .and_then(|b| self.typed.select(b, path))
+                .filter(|b| !(secret && b.is_null()));
             let found = self.typed.select(&self.live, path);
             // An empty mapping is merged with what is there, whether or not the server would keep it.
             let empty = declared.as_object().filter(|fields| found.is_some() && fields.is_empty());
@@ -359,7 +363,11 @@ impl<'a> Decision<'a> {
         match (base, found) {
             // It is as it was last applied.
             (Some(base), Some(found)) if settled(found, base, None) => true,
-            (Some(_), Some(found)) if self.last_kept(path).is_some_and(|base| settled(found, &base, None)) => true,
+            (Some(_), Some(found))
+                if self.last_kept(path).is_some_and(|base| settled(found, &base, None)) =>
+            {
+                true
+            }
             // Somebody has taken away what was applied.
             (Some(_), None) => ours.contains(path),
             // It is new in the release, and nobody has it.

@@ -34,6 +34,8 @@ pub const INTERNAL: &str = "image-registry.openshift-image-registry.svc:5000";
 
 /// The ending of a path, and what happens to objects that are applied there.
 type Mutation = (String, fn(&mut Value));
+/// Method and ending of the path of a request, and what somebody does just before it.
+type Interlude = (Method, String, fn(&Sandbox));
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
 /// When the client is cut off.
@@ -61,6 +63,12 @@ pub struct Sandbox {
     /// Actions, `verb resource`, that the API server denies.
     denied: Arc<Mutex<Vec<String>>>,
     mutations: Arc<Mutex<Vec<Mutation>>>,
+    /// Paths of which every read is answered with an error of the server.
+    broken: Arc<Mutex<Vec<String>>>,
+    /// Paths of writes that are done and not answered, once.
+    lost: Arc<Mutex<Vec<String>>>,
+    /// What others do just before a write, once.
+    interludes: Arc<Mutex<Vec<Interlude>>>,
     killed: Arc<Notify>,
 }
 
@@ -72,6 +80,9 @@ impl Sandbox {
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
             mutations: Arc::default(),
+            broken: Arc::default(),
+            lost: Arc::default(),
+            interludes: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -107,6 +118,44 @@ impl Sandbox {
         std::mem::take(&mut gate.log)
     }
 
+    /// Reads of these paths are answered with an error from now on.
+    pub fn break_reads(&self, paths: &[&str]) {
+        *self.broken.lock().unwrap() = paths.iter().map(|path| (*path).to_owned()).collect();
+    }
+
+    /// The next write to a path is done, and its answer is lost.
+    pub fn lose_answer(&self, path: &str) {
+        self.lost.lock().unwrap().push(path.to_owned());
+    }
+
+    /// Just before the next such request to a path with this ending, somebody acts.
+    pub fn before(&self, method: Method, ending: &str, act: fn(&Self)) {
+        self.interludes.lock().unwrap().push((method, ending.to_owned(), act));
+    }
+
+    fn interrupted(&self, parts: &http::request::Parts) {
+        let due = {
+            let mut waiting = self.interludes.lock().unwrap();
+            let due = |(method, ending, _): &Interlude| {
+                *method == parts.method && parts.uri.path().ends_with(ending.as_str())
+            };
+            waiting.iter().position(due).map(|at| waiting.remove(at))
+        };
+        if let Some((_, _, act)) = due {
+            act(self);
+        }
+    }
+
+    fn failed(&self, parts: &http::request::Parts) -> Option<Response<Answer>> {
+        let broken = self.broken.lock().unwrap();
+        if parts.method != Method::GET || !broken.iter().any(|path| path == parts.uri.path()) {
+            return None;
+        }
+        let status = serde_json::json!({"kind": "Status", "code": 500, "message": "etcd is away"});
+        let body = Full::new(Bytes::from(status.to_string())).map_err(|never| match never {});
+        Response::builder().status(500).body(Answer::new(body)).ok()
+    }
+
     /// From now on a webhook changes every object that is applied to a path with this ending.
     pub fn mutate(&self, ending: &str, change: fn(&mut Value)) {
         self.mutations.lock().unwrap().push((ending.to_owned(), change));
@@ -115,9 +164,7 @@ impl Sandbox {
     fn admitted(&self, parts: &http::request::Parts, bytes: Bytes) -> Bytes {
         let mutations = self.mutations.lock().unwrap();
         let of_path = |(ending, _): &&Mutation| parts.uri.path().ends_with(ending);
-        let Some((_, change)) =
-            mutations.iter().find(|m| parts.method == Method::PATCH && of_path(m))
-        else {
+        let Some((_, change)) = mutations.iter().find(|m| parts.method == Method::PATCH && of_path(m)) else {
             return bytes;
         };
         let mut object: Value = serde_json::from_slice(&bytes).unwrap();
@@ -279,11 +326,23 @@ impl Service<Request<Body>> for Sandbox {
                 sandbox.killed.notify_one();
                 return never().await;
             }
+            if let Some(failed) = sandbox.failed(&parts) {
+                return Ok(failed);
+            }
+            sandbox.interrupted(&parts);
             let bytes = sandbox.admitted(&parts, bytes);
+            let lost = {
+                let mut lost = sandbox.lost.lock().unwrap();
+                let at = lost.iter().position(|path| writes && path == parts.uri.path());
+                at.map(|at| lost.remove(at))
+            };
             let reply = sandbox.now(|world| world.handle(&Request::from_parts(parts, bytes)));
             if cut.1 {
                 sandbox.killed.notify_one();
                 return never().await;
+            }
+            if lost.is_some() {
+                return Err("the connection was closed".into());
             }
             Ok(match reply {
                 Reply::Once(response) => {
