@@ -78,9 +78,9 @@ pub(crate) struct Adoption {
 /// choice, and ours if the new release says anything of it. What a rule of the release keeps (`kept`) is not handed over: applying without a field that is ours would
 /// remove it.
 pub(crate) fn adopt(
-    typed: Typed<'_>,
     live: &Value,
     desired: &Value,
+    typed: Typed<'_>,
     base: Option<&Value>,
     base_fields: &FieldSet,
     legacy_managers: &BTreeSet<String>,
@@ -88,18 +88,18 @@ pub(crate) fn adopt(
 ) -> Option<Adoption> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let api_version = desired.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    let untouched = |path: &Path| match (base.and_then(|b| typed.select(b, path)), typed.select(live, path)) {
+    let untouched = |path: &Path| match (base.and_then(|b| typed.find(b, path)), typed.find(live, path)) {
         (Some(base), Some(live)) => base.is_null() || settled(live, base, None),
         _ => false,
     };
-    let wanted = |path: &Path| match (typed.select(desired, path), typed.select(live, path)) {
+    let wanted = |path: &Path| match (typed.find(desired, path), typed.find(live, path)) {
         (Some(desired), Some(live)) => settled(live, desired, None),
         _ => false,
     };
     let note = last_applied(live);
     let filled_in = |path: &Path| {
-        note.as_ref().is_some_and(|note| typed.select(note, path).is_none())
-            && typed.select(desired, path).is_some()
+        note.as_ref().is_some_and(|note| typed.find(note, path).is_none())
+            && typed.find(desired, path).is_some()
     };
     // What controllers complete is theirs: they write it again.
     let all = field_owners(live);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::schema::Schema;
-use scantling_api::{ObjectKey, object};
+use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_image::Digest;
 use scantling_merge::{FieldSet, MergeError, Operation, Owner, Path, Request, apply, field_owners};
 use scantling_release::{Ownership, Rule, Wave};
@@ -71,7 +71,7 @@ pub fn decide(frame: &Frame<'_>, key: &ObjectKey, wave: Wave, sides: Sides<'_>) 
                 String::new()
             },
             body: sides.desired.clone(),
-            ..blank(key, wave, precondition(&[], None, &[], false))
+            ..blank(key, wave, Digest::of(ABSENT.as_bytes()))
         });
     };
     Decision::new(frame, key, sides, live)?.step(wave)
@@ -105,6 +105,17 @@ fn created(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<(Value, 
     Ok((merged, fields))
 }
 
+fn gvk(key: &ObjectKey, value: &Value) -> Result<GroupVersionKind, PlanError> {
+    object::gvk(value).map_err(|e| PlanError::NotAnObject { object: key.to_string(), reason: e.to_string() })
+}
+
+/// The types of an object's fields.
+fn typed<'a>(frame: &Frame<'a>, key: &ObjectKey, value: &Value) -> Result<Typed<'a>, PlanError> {
+    let gvk = gvk(key, value)?;
+    let facts = frame.schema.kind(&gvk.group, &gvk.version, &gvk.kind);
+    Ok(Typed::of(frame.schema, facts))
+}
+
 fn merge(
     frame: &Frame<'_>,
     key: &ObjectKey,
@@ -112,8 +123,7 @@ fn merge(
     body: &Value,
     force: bool,
 ) -> Result<Value, PlanError> {
-    let gvk = object::gvk(body)
-        .map_err(|e| PlanError::NotAnObject { object: key.to_string(), reason: e.to_string() })?;
+    let gvk = gvk(key, body)?;
     let api_version = gvk.api_version();
     let request = Request::new(frame.schema, &api_version, &gvk.kind, MANAGER, ANY_TIME);
     apply(&request, live, body, force).map_err(|error: MergeError| PlanError::CannotMerge {
@@ -179,7 +189,7 @@ impl<'a> Decision<'a> {
         sides: Sides<'a>,
         live: &'a Value,
     ) -> Result<Self, PlanError> {
-        let typed = Typed::of(frame.schema, sides.desired);
+        let typed = typed(frame, key, sides.desired)?;
         let (wanted, desired_fields) = created(frame, key, sides.desired)?;
         let owners = field_owners(live);
         let known = owners.iter().any(is_ours);
@@ -196,7 +206,7 @@ impl<'a> Decision<'a> {
             let base = if is_secret(key) { base.as_ref() } else { base_form.as_ref() };
             let kept = |path: &Path| frame.rule(key, path) == Rule::Keep;
             let base_fields = base_fields.unwrap_or_default();
-            adopt(typed, live, &wanted, base, &base_fields, frame.legacy_managers, &kept)
+            adopt(live, &wanted, typed, base, &base_fields, frame.legacy_managers, &kept)
         };
         let mut live = live.clone();
         if let Some(adoption) = &adoption
@@ -237,16 +247,16 @@ impl<'a> Decision<'a> {
         // Whether every field that would be written is one that we have applied already, as its ownership says.
         let mut repeats = true;
         for path in &leaves {
-            let Some(declared) = self.typed.select(self.sides.desired, path) else { continue };
+            let Some(declared) = self.typed.find(self.sides.desired, path) else { continue };
             let base = self
                 .base
                 .as_ref()
-                .and_then(|b| self.typed.select(b, path))
+                .and_then(|b| self.typed.find(b, path))
                 .filter(|b| !(secret && b.is_null()));
-            let found = self.typed.select(&self.live, path);
+            let found = self.typed.find(&self.live, path);
             // An empty mapping is merged with what is there, whether or not the server would keep it.
             let empty = declared.as_object().filter(|fields| found.is_some() && fields.is_empty());
-            let wanted = self.typed.select(&self.wanted, path).or(empty.map(|_| declared));
+            let wanted = self.typed.find(&self.wanted, path).or(empty.map(|_| declared));
             match (found, wanted) {
                 (Some(found), Some(wanted)) if settled(found, wanted, base) => {
                     // What the server has put beside it stays: a list that is written as one value would lose it.
@@ -290,7 +300,7 @@ impl<'a> Decision<'a> {
 
         let result = merge(self.frame, self.key, Some(&self.live), &body, true)?;
         for path in ours.leaves().paths() {
-            let select = |object| self.typed.select(object, &path);
+            let select = |object| self.typed.find(object, &path);
             if select(&self.live).is_some() && select(&result).is_none() {
                 repeats = false;
                 changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
@@ -333,7 +343,7 @@ impl<'a> Decision<'a> {
             Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
             None => (Vec::new(), None),
         };
-        let precondition = precondition(&leaves, Some(&self.live), &self.owners, secret);
+        let precondition = precondition(&leaves, &self.live, self.typed, &self.owners, secret);
         Ok(Step {
             outcome,
             cause,
@@ -354,7 +364,7 @@ impl<'a> Decision<'a> {
     fn last_kept(&self, path: &Path) -> Option<Value> {
         let base = self.base.as_ref()?;
         let kept = created(self.frame, self.key, base).map(|(kept, _)| kept);
-        self.typed.select(kept.as_ref().unwrap_or(base), path).cloned()
+        self.typed.find(kept.as_ref().unwrap_or(base), path).cloned()
     }
 
     /// Whether the release may change a field without asking: nobody else has touched it since it was last applied.
@@ -397,7 +407,7 @@ impl<'a> Decision<'a> {
                 if text.starts_with(".status") || is_identity(&path) || but.contains(&text) {
                     continue;
                 }
-                if !self.desired_fields.touches(&path) && self.typed.select(result, &path).is_some() {
+                if !self.desired_fields.touches(&path) && self.typed.find(result, &path).is_some() {
                     fields.entry(text).or_insert_with(|| self.foreign(&path, None));
                 }
             }
@@ -478,10 +488,10 @@ fn adopted_cause(changes: &[FieldChange], adoption: Option<&Adoption>) -> String
 
 /// The digest of what a decision was based on: for each field its value (for Secrets only whether there is one) and
 /// its owners. Two objects with the same digest lead to the same step.
-fn precondition(fields: &[Path], live: Option<&Value>, owners: &[Owner], secret: bool) -> Digest {
-    let mut read = String::from(if live.is_some() { "present\n" } else { "absent\n" });
+fn precondition(fields: &[Path], live: &Value, typed: Typed<'_>, owners: &[Owner], secret: bool) -> Digest {
+    let mut read = String::from("present\n");
     for path in fields {
-        let value = match live.and_then(|live| path.select(live)) {
+        let value = match typed.find(live, path) {
             None => "none".to_owned(),
             Some(_) if secret => "some".to_owned(),
             Some(value) => canonical(value),
