@@ -22,6 +22,9 @@ pub const MANAGER: &str = "scantling";
 /// Time is needed to predict an apply, but no decision depends on it.
 const ANY_TIME: &str = "2000-01-01T00:00:00Z";
 
+/// What was read of an object that is not there.
+const ABSENT: &str = "absent\n";
+
 /// What all decisions of one plan have in common.
 #[derive(Debug, Clone)]
 pub struct Frame<'a> {
