@@ -42,8 +42,6 @@ struct Brought {
     outcome: Outcome,
     /// What the cluster has now, if that is known.
     object: Option<Value>,
-    /// Requests that changed the cluster.
-    writes: usize,
     /// Somebody else was first, so that it is not ours to prune.
     foreign: bool,
     end: Result<(), Bad>,
@@ -180,7 +178,6 @@ impl Session<'_> {
                     told: None,
                     outcome: Outcome::Failed,
                     object: None,
-                    writes: 0,
                     foreign: false,
                     end: Err(Bad::NotBegun),
                 };
@@ -195,7 +192,6 @@ impl Session<'_> {
             .buffered(AT_ONCE)
             .collect::<Vec<Brought>>()
             .await;
-        self.report.writes += brought.iter().map(|b| b.writes).sum::<usize>();
         Ok(brought)
     }
 
@@ -222,7 +218,7 @@ impl Session<'_> {
                 brought.object = live;
                 return Ok(());
             }
-            match self.write_step(&step, live.as_ref(), &mut brought.writes).await {
+            match self.write_step(&step, live.as_ref()).await {
                 Ok(written) => {
                     let late = step.outcome == Outcome::Created && !written.created;
                     brought.foreign = late && !is_only_ours(&written.object)
@@ -249,19 +245,13 @@ impl Session<'_> {
         ))))
     }
 
-    async fn write_step(
-        &self,
-        step: &Step,
-        live: Option<&Value>,
-        writes: &mut usize,
-    ) -> Result<Written, ClusterError> {
+    async fn write_step(&self, step: &Step, live: Option<&Value>) -> Result<Written, ClusterError> {
         let mut live = live;
         if let (Outcome::Replaced, Some(object)) = (step.outcome, live) {
             let uid = object::uid(object);
             let delete =
                 Write::Delete { object: object.clone(), uid: Some(uid.to_owned()), grace_seconds: None };
-            self.env.cluster.write(&self.served, &delete).await?;
-            *writes += 1;
+            self.put(&delete).await?;
             self.until_gone(&step.key, uid).await?;
             live = None;
         }
@@ -270,8 +260,7 @@ impl Session<'_> {
             // With the resource version, which makes it a conflict if the object has moved.
             let patch = json!({"metadata": {"resourceVersion": read, "managedFields": managed_fields}});
             let write = Write::MergePatch { object: step.body.clone(), subresource: None, patch };
-            let written = self.env.cluster.write(&self.served, &write).await?;
-            *writes += 1;
+            let written = self.put(&write).await?;
             version = written.object.pointer("/metadata/resourceVersion").cloned();
         }
         let mut body = step.body.clone();
@@ -284,9 +273,7 @@ impl Session<'_> {
             // Refuses the write when the object is no longer the one that was decided about.
             metadata.insert("resourceVersion".to_owned(), version);
         }
-        let written = self.env.cluster.write(&self.served, &Write::Apply { object: body, force }).await?;
-        *writes += 1;
-        Ok(written)
+        self.put(&Write::Apply { object: body, force }).await
     }
 
     /// Waits until an object is gone, so that one of the same name can be created.

@@ -52,6 +52,7 @@ mod state;
 mod status;
 mod store;
 mod streams;
+mod traffic;
 mod uninstall;
 mod upgrade;
 mod verify;

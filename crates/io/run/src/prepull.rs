@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 const STRAGGLER: Duration = Duration::from_mins(3);
 /// Layers are stored unpacked, about three times their compressed size, beside the compressed ones on some runtimes.
 const UNPACKED: u64 = 3;
+/// How often the pod of a node is made again after somebody has removed it: a drain or an eviction takes it once or twice.
+const REMADE: usize = 3;
 /// Marks our pods.
 const LABEL: &str = "scantling.dev/prepull";
 
@@ -51,6 +53,7 @@ enum Progress {
 }
 
 /// The pods of one stage that are waited for.
+#[derive(Default)]
 struct Pulling {
     /// Node → images that it has not got yet.
     open: BTreeMap<String, BTreeSet<String>>,
@@ -58,6 +61,10 @@ struct Pulling {
     complaints: BTreeMap<String, BTreeMap<String, String>>,
     /// Nodes that were given up, with the reason.
     given_up: BTreeMap<String, String>,
+    /// Nodes whose pod the cluster did not admit: nothing is known of what they can pull.
+    refused: BTreeSet<String>,
+    /// Node → its pod, and how often it was made.
+    pods: BTreeMap<String, (Value, usize)>,
 }
 
 impl Session<'_> {
@@ -73,8 +80,7 @@ impl Session<'_> {
         let borrowed: Vec<(&Value, BTreeSet<String>)> = needs.iter().map(|(s, i)| (s, i.clone())).collect();
         let plan = self.still_to_pull(pulls(&self.nodes, &borrowed));
         self.learn_sizes(&plan).await;
-        let mut pulling =
-            Pulling { open: BTreeMap::new(), complaints: BTreeMap::new(), given_up: BTreeMap::new() };
+        let mut pulling = Pulling::default();
         for planned in &plan {
             if let Some(why) = self.unfit(planned) {
                 if planned.left_out.is_some() || !planned.pulls.is_empty() {
@@ -88,16 +94,37 @@ impl Session<'_> {
             self.tell(What::Pulling { node: planned.node.clone(), images: planned.pulls.len() });
             let secrets = pull_secrets(needs);
             let pod = prepull_pod(namespace, planned, &secrets);
-            self.write(Write::Apply { object: pod, force: true }).await?;
             pulling.open.insert(planned.node.clone(), planned.pulls.iter().cloned().collect());
+            self.make_pod(&planned.node, pod, &mut pulling).await?;
         }
         if pulling.open.is_empty() {
+            // Those of a run that was stopped.
+            if self.left_open {
+                self.remove_pods(namespace).await?;
+            }
             return self.judge_pulls(&plan, &pulling);
         }
         let waited = self.wait_for_pulls(namespace, &mut pulling).await;
         self.remove_pods(namespace).await?;
         waited?;
         self.judge_pulls(&plan, &pulling)
+    }
+
+    /// Makes the pod of a node. A cluster that does not admit it (a quota, a policy) does not hold up the run.
+    async fn make_pod(&mut self, node: &str, pod: Value, pulling: &mut Pulling) -> Result<(), Stop> {
+        match self.try_write(Write::Apply { object: pod.clone(), force: true }).await? {
+            Ok(_) => {
+                pulling.pods.entry(node.to_owned()).or_insert((pod, 0)).1 += 1;
+            }
+            Err(error @ (ClusterError::Forbidden { .. } | ClusterError::Invalid { .. })) => {
+                pulling.open.remove(node);
+                pulling.refused.insert(node.to_owned());
+                let why = format!("the cluster did not admit the pod that pulls: {error}");
+                pulling.given_up.insert(node.to_owned(), why);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     /// Leaves out what the node was given in an earlier run or stage. A node removes images that nobody uses when its
@@ -211,15 +238,49 @@ impl Session<'_> {
                 return Ok(());
             }
             self.give_up_on_lost_nodes(pulling).await?;
+            self.make_again(&pods, pulling).await?;
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// A node that has become unready during the wait is not waited for.
+    /// A node that has become unready during the wait, or is gone, is not waited for.
     async fn give_up_on_lost_nodes(&mut self, pulling: &mut Pulling) -> Result<(), Stop> {
-        for node in self.list("", "Node", None).await?.iter().map(NodeFacts::read) {
-            if !node.ready && pulling.open.remove(&node.name).is_some() {
-                pulling.given_up.insert(node.name, "the node became unready".to_owned());
+        let nodes: BTreeMap<String, bool> = self
+            .list("", "Node", None)
+            .await?
+            .iter()
+            .map(NodeFacts::read)
+            .map(|node| (node.name, node.ready))
+            .collect();
+        let waited_for: Vec<String> = pulling.open.keys().cloned().collect();
+        for node in waited_for {
+            let why = match nodes.get(&node) {
+                Some(true) => continue,
+                Some(false) => "the node became unready",
+                None => "the node is gone",
+            };
+            pulling.open.remove(&node);
+            pulling.given_up.insert(node, why.to_owned());
+        }
+        Ok(())
+    }
+
+    /// A pod that somebody has removed (a drain, an eviction) is made again, a few times.
+    async fn make_again(&mut self, there: &[Value], pulling: &mut Pulling) -> Result<(), Stop> {
+        let names: BTreeSet<&str> = there.iter().map(object::name).collect();
+        let gone: Vec<(String, Value, usize)> = pulling
+            .pods
+            .iter()
+            .filter(|(node, (pod, _))| pulling.open.contains_key(*node) && !names.contains(object::name(pod)))
+            .map(|(node, (pod, made))| (node.clone(), pod.clone(), *made))
+            .collect();
+        for (node, pod, made) in gone {
+            if made <= REMADE {
+                self.make_pod(&node, pod, pulling).await?;
+            } else {
+                pulling.open.remove(&node);
+                let why = format!("the pod that pulls was removed {made} times");
+                pulling.given_up.insert(node, why);
             }
         }
         Ok(())
@@ -281,8 +342,11 @@ impl Session<'_> {
         for (node, why) in &pulling.given_up {
             self.skip_node(node, why);
         }
-        let tried: BTreeSet<&String> =
-            plan.iter().filter(|p| p.left_out.is_none()).flat_map(|p| &p.pulls).collect();
+        let tried: BTreeSet<&String> = plan
+            .iter()
+            .filter(|p| p.left_out.is_none() && !pulling.refused.contains(&p.node))
+            .flat_map(|p| &p.pulls)
+            .collect();
         let nowhere: Vec<&String> = tried
             .into_iter()
             .filter(|image| {
@@ -353,6 +417,10 @@ fn prepull_pod(namespace: &str, planned: &PlannedNode, secrets: &BTreeSet<String
                 "imagePullPolicy": "IfNotPresent",
                 // Whether this exists in the image or not, the image has been pulled by then.
                 "command": ["true"],
+                // Quotas of a namespace ask for both.
+                "resources": {
+                    "requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"cpu": "100m", "memory": "32Mi"},
+                },
                 "securityContext": {
                     "allowPrivilegeEscalation": false, "runAsNonRoot": true,
                     "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},

@@ -54,12 +54,11 @@ impl Session<'_> {
             removed = futures::stream::iter(doomed)
                 .map(|step| async move {
                     if failed.load(Ordering::Relaxed) {
-                        return (0, Ok(Removed::NotBegun));
+                        return Ok(Removed::NotBegun);
                     }
-                    let mut writes = 0;
-                    let ended = session.remove_one(step, &mut writes).await;
+                    let ended = session.remove_one(step).await;
                     failed.fetch_or(ended.is_err(), Ordering::Relaxed);
-                    (writes, ended)
+                    ended
                 })
                 .buffered(AT_ONCE)
                 .collect::<Vec<_>>()
@@ -73,8 +72,7 @@ impl Session<'_> {
                 self.ended(step, step.outcome, step.cause.clone());
                 continue;
             }
-            let Some((writes, ended)) = removed.next() else { continue };
-            self.report.writes += writes;
+            let Some(ended) = removed.next() else { continue };
             match ended {
                 Ok(Removed::NotBegun) => continue,
                 Ok(Removed::Kept(why)) => {
@@ -96,14 +94,13 @@ impl Session<'_> {
     }
 
     /// Deletes one object as it was read. One that has moved since is read again: another one of its name is not ours.
-    async fn remove_one(&self, step: &Step, writes: &mut usize) -> Result<Removed, ClusterError> {
+    async fn remove_one(&self, step: &Step) -> Result<Removed, ClusterError> {
         let uid = object::uid(&step.body);
         let mut object = step.body.clone();
         for _ in 0..DECISIONS {
-            let deleted = self.env.cluster.write(&self.served, &Write::DeleteAsRead { object }).await;
+            let deleted = self.put(&Write::DeleteAsRead { object }).await;
             match deleted {
                 Ok(written) => {
-                    *writes += usize::from(!written.object.is_null());
                     return Ok(if is_going(&written.object, uid) {
                         Removed::Going(Going { key: step.key.clone(), uid: uid.to_owned() })
                     } else {

@@ -18,6 +18,7 @@ use crate::journal::{Action, Journal};
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
+use crate::traffic::Traffic;
 use crate::uninstall::Around;
 
 /// Where events go.
@@ -68,6 +69,8 @@ pub(crate) struct Session<'a> {
     pub(crate) claim: Claim,
     /// What a removal knows of the objects of others.
     pub(crate) around: Around,
+    /// What this run writes.
+    pub(crate) traffic: Traffic,
     sink: Sink<'a>,
 }
 
@@ -89,6 +92,7 @@ impl<'a> Session<'a> {
             reached: String::new(),
             creates: BTreeSet::new(),
             open: true,
+            paused: false,
         };
         let mut schema = Schema::kubernetes().clone();
         schema.extend(Schema::openshift().clone());
@@ -121,6 +125,7 @@ impl<'a> Session<'a> {
             journal_written: None,
             claim: Claim::Refused,
             around: Around::default(),
+            traffic: Traffic::default(),
             sink,
         }
     }
@@ -202,9 +207,13 @@ impl<'a> Session<'a> {
 
     /// Sends a write as it is. Everything but what must come before the journal goes through [`Session::write`].
     pub(crate) async fn send(&mut self, write: Write) -> Result<Written, ClusterError> {
-        let written = self.env.cluster.write(&self.served, &write).await?;
-        self.report.writes += 1;
-        Ok(written)
+        self.put(&write).await
+    }
+
+    /// The one way to the cluster: counted, and closed when the run is to stop.
+    pub(crate) async fn put(&self, write: &Write) -> Result<Written, ClusterError> {
+        let stop = self.options.stop.as_ref();
+        self.traffic.write(stop, self.env.cluster.write(&self.served, write)).await
     }
 
     /// Ends the run before anything is written.

@@ -95,7 +95,7 @@ pub async fn uninstall(
             done = session.wait_until_gone(last).await;
         }
         if done.is_ok() {
-            session.tell(What::Finished { writes: session.report.writes });
+            session.tell(What::Finished { writes: session.traffic.writes() });
         }
     }
     session.end(done)
@@ -255,7 +255,8 @@ impl Session<'_> {
         for namespace in going {
             for (group, why) in self.served.unanswered() {
                 if !nobodys(group, "") {
-                    let any = ObjectKey::namespaced(group, &format!("objects of {group}"), &namespace, "");
+                    let any =
+                        ObjectKey::namespaced(group, format!("objects of {group}"), namespace.as_str(), "");
                     around.unread.push((any, why.clone()));
                 }
             }
@@ -267,7 +268,7 @@ impl Session<'_> {
             let kinds: Vec<_> = self.served.iter().filter(of_it).map(|r| (r.clone(), None)).collect();
             if let (true, Some(definition)) = (kinds.is_empty(), self.live.get(key)) {
                 let text = |pointer: &str| object::text(definition, pointer).to_owned();
-                let kind = ObjectKey::cluster(&text("/spec/group"), &text("/spec/names/kind"), "");
+                let kind = ObjectKey::cluster(text("/spec/group"), text("/spec/names/kind"), "");
                 // One that was never established never had objects.
                 if crate::health::health(definition)
                     == crate::health::Health::Healthy("established".to_owned())

@@ -9,7 +9,6 @@ use scantling_finding::{Finding, Severity};
 use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::catalogue::catalogue_keys;
 use crate::claim::{Claim, LEASE_DURATION, LEASE_NAME, claim};
@@ -83,16 +82,6 @@ pub(crate) async fn bring(
     session.end(done)
 }
 
-/// Ends when the run is to stop; never, if nobody can ask.
-async fn asked_to_stop(stop: Option<watch::Receiver<bool>>) {
-    if let Some(mut stop) = stop
-        && stop.wait_for(|asked| *asked).await.is_ok()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
-}
-
 impl Session<'_> {
     /// Does work that holds the run's lease from its first write on, and records how it ended. What comes `last` is done
     /// when that has been recorded.
@@ -104,6 +93,7 @@ impl Session<'_> {
         let env = self.env;
         let holder = &self.options.holder;
         let stop = self.options.stop.clone();
+        let traffic = self.traffic.clone();
         let mut lease = env.cluster.lease(SYSTEM_NAMESPACE, LEASE_NAME, holder, LEASE_DURATION, env.clock);
         let (claim, keeper) = claim();
         self.claim = claim;
@@ -115,13 +105,28 @@ impl Session<'_> {
                 last(self).await
             } => done,
             why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
-            () = asked_to_stop(stop) => Err(Stop::Asked),
+            () = traffic.stopped(stop) => Err(Stop::Asked),
         };
+        if matches!(done, Err(Stop::Asked)) {
+            self.note_pause().await;
+        }
         // It ends by itself if it cannot be given back, and a cluster that is away keeps nobody waiting for it.
         if !matches!(done, Err(Stop::Lost(_))) {
             let _ = tokio::time::timeout(RELEASE, lease.release()).await;
         }
         done
+    }
+
+    /// Notes that a person has stopped the run, so that the operator does not go on with it. Without the note it does.
+    async fn note_pause(&mut self) {
+        if !self.options.pauses || self.journal_written.is_none() || !matches!(self.claim, Claim::Held) {
+            return;
+        }
+        self.journal.paused = true;
+        let Ok(map) = self.journal.to_config_map() else { return };
+        // Past the way that is closed by now.
+        let write = Write::Apply { object: map, force: true };
+        let _ = tokio::time::timeout(RELEASE, self.env.cluster.write(&self.served, &write)).await;
     }
 
     /// Writes how the run ended, if it has written anything: the history, and that the journal is closed.
@@ -144,7 +149,7 @@ impl Session<'_> {
             holder: self.options.holder.clone(),
             outcome: if done.is_ok() { Ended::Finished } else { Ended::Stopped },
             counts: self.report.plan.as_ref().map(Plan::counts).unwrap_or_default(),
-            writes: self.report.writes,
+            writes: self.traffic.writes(),
             why: done.as_ref().err().map(ToString::to_string),
             promises: promises(&self.report),
         };
@@ -158,6 +163,7 @@ impl Session<'_> {
 
     pub(crate) fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
         self.report.findings.dedup();
+        self.report.writes = self.traffic.writes();
         let stage = self.stage;
         let report = Box::new(std::mem::take(&mut self.report));
         match done {
@@ -248,7 +254,7 @@ impl Session<'_> {
         self.verify().await?;
         self.prune(&leftovers).await?;
         self.store(&leftovers).await?;
-        self.tell(What::Finished { writes: self.report.writes });
+        self.tell(What::Finished { writes: self.traffic.writes() });
         Ok(())
     }
 

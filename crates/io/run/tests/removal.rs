@@ -20,7 +20,7 @@ fn thing() -> Value {
 
 fn cause<'r>(report: &'r RunReport, name: &str) -> (Outcome, &'r str) {
     let found = report.outcomes.iter().find(|o| o.key.to_string() == name);
-    found.map(|o| (o.outcome, o.cause.as_str())).unwrap_or_else(|| panic!("{name}: {:#?}", report.outcomes))
+    found.map_or_else(|| panic!("{name}: {:#?}", report.outcomes), |o| (o.outcome, o.cause.as_str()))
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,11 +121,12 @@ async fn a_removal_does_what_was_agreed_to_or_nothing() {
 /// Sixteen at a time, by what was read at the beginning: an object is read again only if it has moved.
 #[tokio::test(start_paused = true)]
 async fn objects_are_deleted_by_what_was_read_of_them() {
-    let maps: String = (0..100)
+    let maps: Vec<String> = (0..100)
         .map(|n| {
             format!("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: many-{n}}}\ndata: {{a: b}}\n")
         })
         .collect();
+    let maps = maps.concat();
     let sandbox = sandbox();
     brought(&sandbox, &tree("1.0.0", "", &[("manifests/many.yaml", &maps)])).await;
     let environment = sandbox.environment(1);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::platform::{HOST, brought, key, one, outcomes, sandbox, tree};
+use common::platform::{HOST, brought, key, one, outcomes, sandbox, tree, two};
 use scantling_plan::Outcome;
 use serde_json::{Value, json};
 
@@ -94,6 +94,10 @@ async fn what_a_webhook_rewrites_is_settled_by_a_dry_run() {
     assert!(sandbox.take_all_writes().is_empty(), "{:#?}", again.outcomes);
     let asked = sandbox.take_reads();
     assert_eq!(asked.iter().filter(|read| read.contains("dryRun=All")).count(), 1, "{asked:#?}");
-    // When somebody has really changed it, it is brought back by the release's rules: here it stops the run.
+    // What a new release changes is written without being asked about.
+    sandbox.take_reads();
+    brought(&sandbox, &two()).await;
+    let asked = sandbox.take_reads();
+    assert!(!asked.iter().any(|read| read.contains("dryRun")), "{asked:#?}");
     assert_eq!(sandbox.object(&key("ConfigMap", "config")).unwrap()["data"]["version"], json!("rewritten"));
 }

@@ -185,6 +185,24 @@ struct Decision<'a> {
     desired_fields: FieldSet,
 }
 
+/// The fields of a decision, each with what becomes of it.
+struct Fields {
+    /// What is applied.
+    body: Value,
+    /// The object as it is created anew, if it has to be.
+    whole: Value,
+    changes: Vec<FieldChange>,
+    taken: Vec<ForeignField>,
+    kept: Vec<ForeignField>,
+    conflicts: Vec<ForeignField>,
+    /// Whether every field that stops is one that somebody has taken away.
+    gone: bool,
+    /// Those that a rule leaves to others.
+    left: BTreeSet<String>,
+    /// Whether every field that would be written is one that we have applied already with this value.
+    repeats: bool,
+}
+
 impl<'a> Decision<'a> {
     fn new(
         frame: &'a Frame<'a>,
@@ -231,25 +249,21 @@ impl<'a> Decision<'a> {
         ForeignField { field: format!("{path:#}"), owners: owners.into_iter().collect(), rule }
     }
 
-    fn step(self, wave: Wave) -> Result<Step, PlanError> {
-        let ours = owned(&self.owners, is_ours);
+    /// Holds every field against what is there.
+    fn judge(&self, leaves: &[Path], ours: &FieldSet) -> Fields {
         let secret = is_secret(self.key);
-        let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
-        leaves.retain(|path| !is_identity(path));
-
-        let mut body = self.sides.desired.clone();
-        // The object as it is created anew, if it has to be.
-        let mut whole = self.sides.desired.clone();
-        let mut changes = Vec::new();
-        let mut taken = Vec::new();
-        let mut kept = Vec::new();
-        let mut conflicts = Vec::new();
-        // Whether every field that stops is one that somebody has taken away.
-        let mut gone = true;
-        let mut left: BTreeSet<String> = BTreeSet::new();
-        // Whether every field that would be written is one that we have applied already, as its ownership says.
-        let mut repeats = true;
-        for path in &leaves {
+        let mut fields = Fields {
+            body: self.sides.desired.clone(),
+            whole: self.sides.desired.clone(),
+            changes: Vec::new(),
+            taken: Vec::new(),
+            kept: Vec::new(),
+            conflicts: Vec::new(),
+            gone: true,
+            left: BTreeSet::new(),
+            repeats: true,
+        };
+        for path in leaves {
             let Some(declared) = self.typed.find(self.sides.desired, path) else { continue };
             let base = self
                 .base
@@ -264,7 +278,7 @@ impl<'a> Decision<'a> {
                 (Some(found), Some(wanted)) if settled(found, wanted, base) => {
                     // What the server has put beside it stays: a list that is written as one value would lose it.
                     if found != wanted {
-                        self.typed.replace(&mut body, path, without_nulls(found));
+                        self.typed.replace(&mut fields.body, path, without_nulls(found));
                     }
                     continue;
                 }
@@ -272,35 +286,43 @@ impl<'a> Decision<'a> {
                 (None, None) => continue,
                 _ => {}
             }
-            repeats &= ours.contains(path);
+            fields.repeats &= ours.contains(path) && base == Some(declared);
             let change = if found.is_some() { Change::Set } else { Change::Add };
-            if self.may_move(path, base, found, &ours) {
-                changes.push(FieldChange { field: format!("{path:#}"), change });
+            if self.may_move(path, base, found, ours) {
+                fields.changes.push(FieldChange { field: format!("{path:#}"), change });
                 continue;
             }
             let rule = self.frame.rule(self.key, path);
             match rule {
                 Rule::Take => {
-                    changes.push(FieldChange { field: format!("{path:#}"), change });
-                    taken.push(self.foreign(path, Some(rule)));
+                    fields.changes.push(FieldChange { field: format!("{path:#}"), change });
+                    fields.taken.push(self.foreign(path, Some(rule)));
                 }
                 Rule::Keep => {
-                    kept.push(self.foreign(path, Some(rule)));
-                    left.insert(format!("{path:#}"));
+                    fields.kept.push(self.foreign(path, Some(rule)));
+                    fields.left.insert(format!("{path:#}"));
                     if let Some(found) = found {
-                        self.typed.replace(&mut whole, path, without_nulls(found));
+                        self.typed.replace(&mut fields.whole, path, without_nulls(found));
                     } else {
-                        self.typed.remove(&mut whole, path);
+                        self.typed.remove(&mut fields.whole, path);
                     }
-                    self.typed.remove(&mut body, path);
+                    self.typed.remove(&mut fields.body, path);
                 }
                 Rule::Stop => {
-                    gone &= found.is_none();
-                    conflicts.push(self.foreign(path, Some(rule)));
+                    fields.gone &= found.is_none();
+                    fields.conflicts.push(self.foreign(path, Some(rule)));
                 }
             }
         }
+        fields
+    }
 
+    fn step(self, wave: Wave) -> Result<Step, PlanError> {
+        let ours = owned(&self.owners, is_ours);
+        let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
+        leaves.retain(|path| !is_identity(path));
+        let Fields { mut body, whole, mut changes, taken, mut kept, conflicts, gone, left, mut repeats } =
+            self.judge(&leaves, &ours);
         let result = merge(self.frame, self.key, Some(&self.live), &body, true)?;
         for path in ours.leaves().paths() {
             let select = |object| self.typed.find(object, &path);
@@ -346,7 +368,7 @@ impl<'a> Decision<'a> {
             Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
             None => (Vec::new(), None),
         };
-        let precondition = precondition(&leaves, &self.live, self.typed, &self.owners, secret);
+        let precondition = precondition(&leaves, &self.live, self.typed, &self.owners, is_secret(self.key));
         Ok(Step {
             outcome,
             cause,

@@ -32,7 +32,7 @@ use tower::{BoxError, Service};
 
 pub const INTERNAL: &str = "image-registry.openshift-image-registry.svc:5000";
 
-/// The ending of a path, and what happens to objects that are applied there.
+/// A part of a path, and what happens to objects that are applied there.
 type Mutation = (String, fn(&mut Value));
 /// Method and ending of the path of a request, and what somebody does just before it.
 type Interlude = (Method, String, fn(&Sandbox));
@@ -156,14 +156,14 @@ impl Sandbox {
         Response::builder().status(500).body(Answer::new(body)).ok()
     }
 
-    /// From now on a webhook changes every object that is applied to a path with this ending.
-    pub fn mutate(&self, ending: &str, change: fn(&mut Value)) {
-        self.mutations.lock().unwrap().push((ending.to_owned(), change));
+    /// From now on a webhook changes every object that is applied to a path with this part.
+    pub fn mutate(&self, part: &str, change: fn(&mut Value)) {
+        self.mutations.lock().unwrap().push((part.to_owned(), change));
     }
 
     fn admitted(&self, parts: &http::request::Parts, bytes: Bytes) -> Bytes {
         let mutations = self.mutations.lock().unwrap();
-        let of_path = |(ending, _): &&Mutation| parts.uri.path().ends_with(ending);
+        let of_path = |(part, _): &&Mutation| parts.uri.path().contains(part.as_str());
         let Some((_, change)) = mutations.iter().find(|m| parts.method == Method::PATCH && of_path(m)) else {
             return bytes;
         };
