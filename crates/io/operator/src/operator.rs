@@ -1,21 +1,21 @@
 //! Leading, and what is done while leading.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use scantling_cluster::{Clock, Cluster, DriveEvent, DriveSettings, Held, Lease};
 use scantling_observed::Observed;
-use scantling_reconcile::{Known, LastRun, RECONCILERS};
+use scantling_reconcile::{Known, LastRun, LastUses, RECONCILERS};
 use scantling_registry::RegistryClient;
 use scantling_run::{Entropy, SYSTEM_NAMESPACE};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::activity::Ask;
-use crate::known::Seen;
 use crate::metrics::Metrics;
-use crate::told::{Level, Line, Told};
+use crate::seen::Seen;
+use crate::told::{Line, Told};
 
 /// The lease of whoever leads.
 pub const LEADER_LEASE: &str = "scantling-operator";
@@ -28,8 +28,10 @@ const GRACE: Duration = Duration::from_secs(15);
 /// The pause before the driver is started again.
 const DRIVER_AGAIN: Duration = Duration::from_secs(5);
 
-/// Makes a way to registries, by the rules and with the credentials that there are at this moment.
-pub type Registries = dyn Fn() -> BoxFuture<'static, Result<RegistryClient, String>> + Send + Sync;
+/// Makes a way to registries, by the rules and with the credentials that there are at this moment; and says which of these it may not
+/// read.
+pub type Registries =
+    dyn Fn() -> BoxFuture<'static, Result<(RegistryClient, Vec<String>), String>> + Send + Sync;
 /// Takes lines.
 pub type Lines = dyn Fn(&Line) + Send + Sync;
 
@@ -40,6 +42,8 @@ pub struct Operator {
     pub metrics: Metrics,
     /// The run that was refused last, which no book has.
     pub(crate) refused: Mutex<Option<LastRun>>,
+    /// What of the rules about registries may not be read, as it was told.
+    unread_rules: Mutex<Vec<String>>,
     /// Told when the books may say something else although nothing was written.
     pub(crate) books_changed: Notify,
 }
@@ -90,17 +94,35 @@ pub(crate) async fn ended(end: &watch::Receiver<bool>) {
 impl Operator {
     /// An operator that does nothing yet.
     pub fn new(parts: Parts) -> Self {
-        Self { parts, metrics: Metrics::new(), refused: Mutex::default(), books_changed: Notify::new() }
+        Self {
+            parts,
+            metrics: Metrics::new(),
+            refused: Mutex::default(),
+            unread_rules: Mutex::default(),
+            books_changed: Notify::new(),
+        }
     }
 
     /// Tells and counts.
     pub(crate) fn tell(&self, told: Told) {
         self.metrics.count(&told);
         let (at, level) = (self.clock.now(), told.level());
-        if level == Level::Info {
+        // Whoever tells that something cannot be done does not hang. Before its first beat a process is not ready.
+        if self.metrics.last_beat() != 0 || !matches!(told, Told::Leaderless { .. }) {
             self.metrics.beat(at);
         }
         (self.lines)(&Line { at, level, told });
+    }
+
+    /// The way to registries as it is now.
+    pub(crate) async fn registry(&self) -> Result<RegistryClient, String> {
+        let (client, unread) = (self.registries)().await?;
+        let mut told = self.unread_rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != unread {
+            unread.iter().for_each(|what| self.tell(Told::RulesUnread { what: what.clone() }));
+            *told = unread;
+        }
+        Ok(client)
     }
 
     /// Waits until it leads, works for as long as it does, and again, until `stop` becomes true: then it stops between two
@@ -159,18 +181,23 @@ impl Operator {
     /// What a leader does, until `end` becomes true.
     pub async fn work(&self, end: watch::Receiver<bool>) {
         let (seen, cluster) = watch::channel(None);
-        let (known, books) = watch::channel(None);
+        let (booked, books) = watch::channel(None);
+        let (read, contents) = watch::channel(None);
+        let (uses, last_uses) = watch::channel(LastUses::new());
+        let (known, knows) = watch::channel(None);
         let works = async {
             tokio::join!(
-                self.drive(&seen, books.clone(), &end),
-                self.perform_runs(books.clone(), cluster.clone(), end.clone())
+                self.drive(&seen, knows.clone(), &end),
+                self.perform_runs(knows.clone(), cluster.clone(), end.clone())
             )
         };
         tokio::select! {
             biased;
             _ = works => {}
-            () = self.keep_books(&known, cluster.clone()) => {}
-            () = self.watch_activity(cluster.clone()) => {}
+            () = self.keep_books(&booked) => {}
+            () = self.read_contents(&read, books.clone(), cluster.clone()) => {}
+            () = self.watch_activity(&uses, cluster.clone()) => {}
+            () = self.inform(&known, books.clone(), contents, last_uses) => {}
         }
     }
 

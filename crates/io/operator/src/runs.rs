@@ -11,8 +11,9 @@ use scantling_run::{Bundle, Environment, Options, RunError, RunEvent, RunReport}
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::known::Seen;
+use crate::books::Booked;
 use crate::operator::{Operator, ended};
+use crate::seen::Seen;
 use crate::told::Told;
 
 /// The pause after a run failed for the first time, doubled each time.
@@ -66,7 +67,7 @@ impl Operator {
             let platform = seen.borrow_and_update().as_ref().and_then(|seen| seen.platform.clone());
             let platform = platform.as_ref().map(Platform::of);
             let facts = match self.read_books(&mut lease).await {
-                Ok((facts, _)) => facts,
+                Ok(booked) => booked.facts,
                 Err(why) => {
                     self.tell(Told::BooksUnread { why });
                     PlatformFacts {
@@ -143,7 +144,7 @@ impl Operator {
     /// none.
     async fn note_refusal(&self, refused: Option<LastRun>, before: &PlatformFacts, lease: &mut Lease) {
         let now = self.read_books(lease).await;
-        let gave_way = now.is_ok_and(|(now, _)| {
+        let gave_way = now.is_ok_and(|Booked { facts: now, .. }| {
             now.holder.is_some() || (&now.installed, &now.run) != (&before.installed, &before.run)
         });
         let noted = refused.filter(|_| !gave_way);
@@ -160,7 +161,7 @@ impl Operator {
         let refused = |why: String| NotBrought::Refused(why);
         let env = Environment {
             cluster: self.cluster.clone(),
-            registry: (self.registries)().await.map_err(refused)?,
+            registry: self.registry().await.map_err(refused)?,
             clock: self.clock,
             entropy: self.entropy.clone(),
             vantage: self.vantage.clone(),

@@ -6,7 +6,9 @@ use std::time::Duration;
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::Write;
 use scantling_finding::{Finding, Severity};
-use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
+use scantling_plan::{
+    Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, on_offer, pulls, without_values,
+};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
 
@@ -345,6 +347,7 @@ impl Session<'_> {
             nodes: pulls(&self.nodes, &borrowed),
             notebooks: Vec::new(),
             models: Vec::new(),
+            on_offer: on_offer(self.release, &self.nodes),
         }
     }
 

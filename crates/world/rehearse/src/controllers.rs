@@ -31,7 +31,7 @@ impl Controllers {
         let operator = Operator::new(Parts {
             cluster: self.cluster,
             clock: self.clock,
-            registries: Box::new(move || Box::pin(std::future::ready(Ok(registry.clone())))),
+            registries: Box::new(move || Box::pin(std::future::ready(Ok((registry.clone(), Vec::new()))))),
             entropy: self.entropy,
             ask: Box::new(|_| Box::pin(std::future::ready(Err("notebooks here only sleep".to_owned())))),
             identity: "operator/rehearsal".to_owned(),
@@ -39,7 +39,7 @@ impl Controllers {
             vantage: "a pod in the cluster".to_owned(),
             lines: Box::new(move |line: &Line| match &line.told {
                 Told::Driver { what: Driven::Wrote { write } } => {
-                    recorder.say(&Actor::Scantling, format!("controllers: {write}"));
+                    recorder.write(&write.to_string());
                 }
                 Told::Driver { what: Driven::Failed { write, why, .. } } => {
                     recorder.say(&Actor::Scantling, format!("controllers: {write} failed: {why}"));
