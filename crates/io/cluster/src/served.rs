@@ -60,20 +60,30 @@ impl Resource {
     }
 }
 
+/// A version of a group that the server names and could not describe: what it serves of it is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undescribed {
+    /// The group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// Why, with what was asked.
+    pub why: String,
+}
+
 /// Every kind that the server served when it was asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Served {
     /// In the server's order of preference for each (group, kind).
     kinds: BTreeMap<(String, String), Vec<Resource>>,
-    /// Group versions that are announced and could not be asked for, by group, with the server's words.
-    unanswered: BTreeMap<String, String>,
+    undescribed: Vec<Undescribed>,
 }
 
 impl Served {
     /// One kind, for writes that need not ask first.
     pub(crate) fn only(resource: Resource) -> Self {
         let kind = (resource.gvk.group.clone(), resource.gvk.kind.clone());
-        Self { kinds: BTreeMap::from([(kind, vec![resource])]), ..Self::default() }
+        Self { kinds: BTreeMap::from([(kind, vec![resource])]), undescribed: Vec::new() }
     }
 
     /// Asks the server (`/api`, `/apis` and one request for each group and version).
@@ -117,7 +127,11 @@ impl Served {
             Err(ClusterError::NotFound { .. }) => return Ok(()),
             // An aggregated API whose server is away must not hide all the others (kubectl does the same).
             Err(error @ ClusterError::Status { .. }) => {
-                self.unanswered.insert(group.to_owned(), error.to_string());
+                self.undescribed.push(Undescribed {
+                    group: group.to_owned(),
+                    version: version.to_owned(),
+                    why: error.to_string(),
+                });
                 return Ok(());
             }
             Err(other) => return Err(other),
@@ -157,18 +171,18 @@ impl Served {
         self.kinds.get(&(group.to_owned(), kind.to_owned())).map_or(&[], Vec::as_slice)
     }
 
+    /// The versions of groups that the server could not describe. Kinds of theirs are not among those served, and objects of
+    /// such kinds may be there all the same: nobody may take them for absent.
+    pub fn undescribed(&self) -> &[Undescribed] {
+        &self.undescribed
+    }
+
     /// The kind of an object as written in its `apiVersion` and `kind`.
     pub fn of(&self, object: &Value) -> Result<&Resource, ClusterError> {
         let api_version = text(object, "apiVersion");
         let kind = text(object, "kind");
         let gvk = GroupVersionKind::from_api_version(&api_version, &kind);
         self.by_gvk(&gvk).ok_or_else(|| ClusterError::NotServed { what: format!("{api_version} {kind}") })
-    }
-
-    /// Groups of which it could not be asked which kinds they have, with what the server said. A kind of theirs that is not
-    /// among those that are served may be served all the same.
-    pub fn unanswered(&self) -> &BTreeMap<String, String> {
-        &self.unanswered
     }
 
     /// The preferred version of every kind, ordered by group and kind.

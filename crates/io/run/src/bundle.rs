@@ -185,11 +185,11 @@ pub(crate) fn kept(maps: &[Value]) -> Vec<String> {
 }
 
 fn heads(maps: &[Value]) -> impl Iterator<Item = &Value> {
-    maps.iter().filter(|map| is_bundle(map))
+    maps.iter().filter(|map| is_of_a_bundle(map))
 }
 
-/// Whether an object is the head of a stored release.
-pub(crate) fn is_bundle(map: &Value) -> bool {
+/// Whether a `ConfigMap` is the head of a bundle.
+pub(crate) fn is_of_a_bundle(map: &Value) -> bool {
     object::name(map).starts_with(PREFIX) && map.pointer("/data/parts").is_some()
 }
 

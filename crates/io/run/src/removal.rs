@@ -138,7 +138,7 @@ impl Session<'_> {
             let looked: Vec<Result<Option<(Going, String)>, ClusterError>> = futures::stream::iter(left)
                 .map(|one| async move {
                     let found = session.read(&one.key).await?.filter(|found| object::uid(found) == one.uid);
-                    Ok(found.map(|found| (one, why_not_gone(&found))))
+                    Ok(found.map(|found| (one, why_it_stays(&found))))
                 })
                 .buffered(AT_ONCE)
                 .collect()
@@ -171,11 +171,19 @@ fn is_going(answer: &Value, uid: &str) -> bool {
     object::uid(answer) == uid && answer.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string)
 }
 
-fn why_not_gone(object: &Value) -> String {
-    let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-    let finalizers: Vec<&str> = finalizers.into_iter().flatten().filter_map(Value::as_str).collect();
-    match finalizers.as_slice() {
-        [] => "its removal has not ended".to_owned(),
-        held => format!("finalizers hold it: {}", held.join(", ")),
+/// What holds an object that is to go: its finalizers, or, of a namespace, what the server says of its contents.
+fn why_it_stays(object: &Value) -> String {
+    let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
+    let conditions: Vec<&str> = list("/status/conditions")
+        .filter(|_| object::text(object, "/kind") == "Namespace")
+        .filter(|condition| object::text(condition, "/status") == "True")
+        .map(|condition| object::text(condition, "/message"))
+        .filter(|message| !message.is_empty())
+        .collect();
+    let finalizers: Vec<&str> = list("/metadata/finalizers").filter_map(Value::as_str).collect();
+    match (conditions.as_slice(), finalizers.as_slice()) {
+        ([], []) => "its removal has not ended".to_owned(),
+        ([], held) => format!("finalizers hold it: {}", held.join(", ")),
+        (said, _) => said.join("; "),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::Write;
-use scantling_finding::{Finding, Severity};
+use scantling_finding::Severity;
 use scantling_plan::{
     Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, on_offer, pulls, without_values,
 };
@@ -79,18 +79,16 @@ pub(crate) async fn bring(
     let done = if options.dry_run {
         session.prepare().await.map(|_| ())
     } else {
-        session.holding_the_lease(async |session| session.run().await, async |_| Ok(())).await
+        session.holding_the_lease(async |session| session.run().await).await
     };
     session.end(done)
 }
 
 impl Session<'_> {
-    /// Does work that holds the run's lease from its first write on, and records how it ended. What comes `last` is done
-    /// when that has been recorded.
+    /// Does work that holds the run's lease from its first write on, and records how it ended.
     pub(crate) async fn holding_the_lease(
         &mut self,
         work: impl AsyncFnOnce(&mut Self) -> Result<(), Stop>,
-        last: impl AsyncFnOnce(&mut Self) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         let env = self.env;
         let holder = &self.options.holder;
@@ -103,8 +101,7 @@ impl Session<'_> {
             biased;
             done = async {
                 let done = work(self).await;
-                self.record_end(done).await?;
-                last(self).await
+                self.record_end(done).await
             } => done,
             why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
             () = traffic.stopped(stop) => Err(Stop::Asked),
@@ -135,7 +132,9 @@ impl Session<'_> {
     async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
         let wrote = self.journal_written.is_some();
         let ends_another = self.left_open && done.is_ok();
-        if !(wrote || ends_another) {
+        // What would be written goes with the platform.
+        let is_gone = self.journal.action == Action::Uninstall && done.is_ok();
+        if is_gone || !(wrote || ends_another) {
             return done;
         }
         if done.is_err() && !matches!(self.claim, Claim::Held) {
@@ -179,8 +178,8 @@ impl Session<'_> {
     pub(crate) async fn prepare(&mut self) -> Result<Vec<Step>, Stop> {
         let kinds = kinds(self.release);
         self.read_cluster(&kinds).await?;
+        self.refuse_faults()?;
         self.check_succession()?;
-        self.check_release()?;
         self.gate().await?;
         self.stage = Stage::Plan;
         self.make_desired()?;
@@ -197,17 +196,7 @@ impl Session<'_> {
         let mut plan = self.plan_of(&steps);
         plan.notebooks = self.plan_notebooks().await?;
         plan.models = self.plan_models().await?;
-        let counts = plan.counts();
-        self.report.plan = Some(plan);
-        self.tell(What::Planned {
-            create: counts.created,
-            update: counts.updated,
-            replace: counts.replaced,
-            adopt: counts.adopted,
-            unchanged: counts.unchanged,
-            prune: counts.pruned,
-        });
-        self.check_approval()?;
+        self.planned(plan)?;
         let conflicts: Vec<Step> = steps.iter().filter(|s| s.outcome == Outcome::Conflict).cloned().collect();
         if let Some(first) = conflicts.first() {
             let what = match (first.immutable.is_empty(), conflicts.len()) {
@@ -232,6 +221,28 @@ impl Session<'_> {
             .creates
             .extend(creates.chain(coming.into_iter().filter(|key| !self.live.contains_key(key))));
         Ok(steps)
+    }
+
+    /// Puts a plan into the report, and refuses one that differs from what somebody has agreed to.
+    pub(crate) fn planned(&mut self, plan: Plan) -> Result<(), Stop> {
+        let counts = plan.counts();
+        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
+        let moved = approved.is_some_and(|approved| *approved != plan.digest());
+        self.report.plan = Some(plan);
+        self.tell(What::Planned {
+            create: counts.created,
+            update: counts.updated,
+            replace: counts.replaced,
+            adopt: counts.adopted,
+            unchanged: counts.unchanged,
+            prune: counts.pruned,
+        });
+        if moved {
+            return Err(self.refuse(
+                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
+            ));
+        }
+        Ok(())
     }
 
     async fn run(&mut self) -> Result<(), Stop> {
@@ -260,32 +271,20 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// What somebody has agreed to is what is done, or nothing is.
-    pub(crate) fn check_approval(&mut self) -> Result<(), Stop> {
-        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
-        let planned = self.report.plan.as_ref().map(Plan::digest);
-        if approved.is_none() || approved == planned.as_ref() {
-            return Ok(());
-        }
-        Err(self.refuse(
-            "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
-        ))
-    }
-
-    /// A release of which a part could not be read, or that names what can be no image, is not brought: what was left out
-    /// would be taken for gone. One that was brought before may be gone back to, whatever is known of it by now.
-    fn check_release(&mut self) -> Result<(), Stop> {
-        if self.journal.action == Action::Rollback {
-            return Ok(());
-        }
-        let errors: Vec<Finding> =
-            self.release.findings.iter().filter(|f| f.severity == Severity::Error).cloned().collect();
+    /// Refuses a release in which something was found wrong when it was read. What could not be read of it would otherwise be
+    /// taken for what it no longer has, and be removed.
+    fn refuse_faults(&mut self) -> Result<(), Stop> {
+        let errors = self.release.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let errors: Vec<_> = errors.cloned().collect();
         let Some(first) = errors.first() else { return Ok(()) };
         let more = match errors.len() - 1 {
             0 => String::new(),
-            more => format!(" and {more} more"),
+            1 => ", and 1 more error is in it".to_owned(),
+            more => format!(", and {more} more errors are in it"),
         };
-        let why = format!("the release has errors: {}{more}; `scantling check` names each", first.message);
+        let place = Some(first.place.to_string()).filter(|place| !place.is_empty());
+        let at = place.map(|place| format!("{place}: ")).unwrap_or_default();
+        let why = format!("the release is not sound: {at}{} ({}){more}", first.message, first.code);
         self.report.findings.extend(errors);
         Err(self.refuse(why))
     }

@@ -1,4 +1,4 @@
-//! Taking a release away while something goes wrong: nothing of people goes on a guess.
+//! What is written and deleted while others write as well, and what is kept of a release.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod common;
@@ -10,113 +10,9 @@ use common::{Sandbox, push};
 use http::Method;
 use scantling_api::{ObjectKey, object};
 use scantling_plan::Outcome;
-use scantling_run::{Options, RunError, RunReport, SYSTEM_NAMESPACE, What, uninstall};
+use scantling_run::{What, uninstall};
 use serde_json::{Value, json};
 use std::time::Duration;
-
-fn thing() -> Value {
-    json!({"apiVersion": "example.com/v1", "kind": "Thing", "metadata": {"name": "t"}, "spec": {}})
-}
-
-fn cause<'r>(report: &'r RunReport, name: &str) -> (Outcome, &'r str) {
-    let found = report.outcomes.iter().find(|o| o.key.to_string() == name);
-    found.map_or_else(|| panic!("{name}: {:#?}", report.outcomes), |o| (o.outcome, o.cause.as_str()))
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_cannot_be_listed_counts_as_somebodys() {
-    let sandbox = sandbox();
-    brought(&sandbox, &one()).await;
-    of_people(
-        &sandbox,
-        "/api/v1/namespaces",
-        &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "anna"}}),
-    );
-    of_people(&sandbox, "/apis/example.com/v1/namespaces/anna/things", &thing());
-    sandbox
-        .break_reads(&["/apis/example.com/v1/things", "/api/v1/namespaces/platform/persistentvolumeclaims"]);
-    let report = well(taken_away(&sandbox).await.unwrap());
-    let (outcome, why) = cause(&report, "CustomResourceDefinition things.example.com");
-    assert!(outcome == Outcome::Kept && why.contains("it cannot be told which Thing"), "{why}");
-    let (outcome, why) = cause(&report, "Namespace platform");
-    assert!(outcome == Outcome::Kept && why.contains("PersistentVolumeClaim"), "{why}");
-    let there = ObjectKey::namespaced("example.com", "Thing", "anna", "t");
-    assert!(sandbox.object(&there).is_some());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_group_that_does_not_answer_ends_a_removal_before_it_begins() {
-    let sandbox = sandbox();
-    let with_thing =
-        ("manifests/t.yaml", "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: ours}\nspec: {}\n");
-    brought(&sandbox, &tree("1.0.0", "", &[with_thing])).await;
-    sandbox.take_all_writes();
-    sandbox.break_reads(&["/apis/example.com/v1"]);
-    let Err(RunError::Refused { why, .. }) = taken_away(&sandbox).await.unwrap() else {
-        panic!("not refused")
-    };
-    assert!(why.contains("it cannot be told whether Thing platform/ours is there"), "{why}");
-    assert!(sandbox.take_all_writes().is_empty());
-    sandbox.break_reads(&[]);
-    well(taken_away(&sandbox).await.unwrap());
-}
-
-#[tokio::test(start_paused = true)]
-async fn what_people_make_while_a_removal_goes_on_stays() {
-    let sandbox = sandbox();
-    brought(&sandbox, &one()).await;
-    let environment = sandbox.environment(1);
-    let mut made = false;
-    let report = uninstall(&environment, &options(&one()), &mut |event| {
-        if !made && event.to_string().contains("only-in-1.0.0") {
-            made = true;
-            let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}});
-            of_people(&sandbox, "/api/v1/namespaces/platform/configmaps", &map);
-        }
-    })
-    .await;
-    let report = well(report);
-    assert!(made);
-    let (outcome, why) = cause(&report, "Namespace platform");
-    assert!(outcome == Outcome::Kept && why.contains("ConfigMap platform/late"), "{why}");
-    assert!(sandbox.object(&key("ConfigMap", "late")).is_some());
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_admins_own_map_beside_the_bookkeeping_stays() {
-    let sandbox = sandbox();
-    brought(&sandbox, &one()).await;
-    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "scantling-registries"}});
-    of_people(&sandbox, &format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps"), &map);
-    let report = well(taken_away(&sandbox).await.unwrap());
-    let (outcome, why) = cause(&report, "Namespace scantling-system");
-    assert!(outcome == Outcome::Kept && why.contains("scantling-registries"), "{why}");
-    let left: Vec<String> = sandbox.now(|world| {
-        let of_system = |key: &&ObjectKey| key.namespace.as_deref() == Some(SYSTEM_NAMESPACE);
-        let keys = world.objects().map(|(key, _)| key).filter(of_system);
-        keys.filter(|key| matches!(key.kind.as_str(), "ConfigMap" | "Secret"))
-            .map(|key| key.name.clone())
-            .collect()
-    });
-    assert_eq!(left, ["kube-root-ca.crt", "scantling-registries"]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_removal_does_what_was_agreed_to_or_nothing() {
-    let sandbox = sandbox();
-    brought(&sandbox, &one()).await;
-    let environment = sandbox.environment(1);
-    let dry = Options { dry_run: true, ..options(&one()) };
-    let shown = well(uninstall(&environment, &dry, &mut |_| {}).await).plan.unwrap().digest();
-    brought(&sandbox, &two()).await;
-    sandbox.take_all_writes();
-    let agreed = Options { approved: Some(shown), ..options(&one()) };
-    let Err(RunError::Refused { why, .. }) = uninstall(&environment, &agreed, &mut |_| {}).await else {
-        panic!("not refused")
-    };
-    assert!(why.contains("the cluster has moved since the plan was shown"), "{why}");
-    assert!(sandbox.take_all_writes().is_empty());
-}
 
 /// Sixteen at a time, by what was read at the beginning: an object is read again only if it has moved.
 #[tokio::test(start_paused = true)]
@@ -230,30 +126,3 @@ async fn what_moves_while_it_is_adopted_is_decided_again() {
     assert_eq!(map["metadata"]["labels"]["touched"], json!("yes"));
 }
 
-/// What could not be read of a release would be taken for gone, and pruned.
-#[tokio::test(start_paused = true)]
-async fn a_release_with_errors_is_refused_before_anything_is_written() {
-    for (broken, said) in [
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {nam: config2}\n", "name"),
-        (
-            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: 'quay.io/Team/x:1'}]}\n",
-            "quay.io/Team/x:1",
-        ),
-        (
-            "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: a, image: $(MLSERVER_IMAGE)}]}\n",
-            "MLSERVER_IMAGE",
-        ),
-        ("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config}\ndata: {version: twice}\n", "config"),
-    ] {
-        let sandbox = sandbox();
-        brought(&sandbox, &one()).await;
-        sandbox.take_all_writes();
-        let tree = tree("2.0.0", "1.0.0", &[("manifests/broken.yaml", broken)]);
-        let (ended, _) =
-            sandbox.upgrade(&common::platform::release(&tree), &options(&tree), 1).await.unwrap();
-        let Err(RunError::Refused { why, report }) = ended else { panic!("{broken}: not refused") };
-        assert!(why.contains("the release has errors") && why.contains(said), "{why}");
-        assert!(!report.findings.is_empty());
-        assert!(sandbox.take_all_writes().is_empty());
-    }
-}

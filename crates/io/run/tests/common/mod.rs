@@ -63,12 +63,12 @@ pub struct Sandbox {
     /// Actions, `verb resource`, that the API server denies.
     denied: Arc<Mutex<Vec<String>>>,
     mutations: Arc<Mutex<Vec<Mutation>>>,
-    /// Paths of which every read is answered with an error of the server.
-    broken: Arc<Mutex<Vec<String>>>,
     /// Paths of writes that are done and not answered, once.
     lost: Arc<Mutex<Vec<String>>>,
     /// What others do just before a write, once.
     interludes: Arc<Mutex<Vec<Interlude>>>,
+    /// Reads that fail, and the status of the answer.
+    failing: Arc<Mutex<Vec<(String, u16)>>>,
     killed: Arc<Notify>,
 }
 
@@ -80,9 +80,9 @@ impl Sandbox {
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
             mutations: Arc::default(),
-            broken: Arc::default(),
             lost: Arc::default(),
             interludes: Arc::default(),
+            failing: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -118,11 +118,6 @@ impl Sandbox {
         std::mem::take(&mut gate.log)
     }
 
-    /// Reads of these paths are answered with an error from now on.
-    pub fn break_reads(&self, paths: &[&str]) {
-        *self.broken.lock().unwrap() = paths.iter().map(|path| (*path).to_owned()).collect();
-    }
-
     /// The next write to a path is done, and its answer is lost.
     pub fn lose_answer(&self, path: &str) {
         self.lost.lock().unwrap().push(path.to_owned());
@@ -146,16 +141,6 @@ impl Sandbox {
         }
     }
 
-    fn failed(&self, parts: &http::request::Parts) -> Option<Response<Answer>> {
-        let broken = self.broken.lock().unwrap();
-        if parts.method != Method::GET || !broken.iter().any(|path| path == parts.uri.path()) {
-            return None;
-        }
-        let status = serde_json::json!({"kind": "Status", "code": 500, "message": "etcd is away"});
-        let body = Full::new(Bytes::from(status.to_string())).map_err(|never| match never {});
-        Response::builder().status(500).body(Answer::new(body)).ok()
-    }
-
     /// From now on a webhook changes every object that is applied to a path with this part.
     pub fn mutate(&self, part: &str, change: fn(&mut Value)) {
         self.mutations.lock().unwrap().push((part.to_owned(), change));
@@ -174,6 +159,21 @@ impl Sandbox {
 
     pub fn deny(&self, actions: &[&str]) {
         *self.denied.lock().unwrap() = actions.iter().map(|a| (*a).to_owned()).collect();
+    }
+
+    /// Lets reads fail whose address is a text, or has it in it if it ends with `?`.
+    pub fn fail_reads(&self, failing: &[(&str, u16)]) {
+        *self.failing.lock().unwrap() = failing.iter().map(|(text, s)| ((*text).to_owned(), *s)).collect();
+    }
+
+    fn fails(&self, address: &str) -> Option<Response<Answer>> {
+        let failing = self.failing.lock().unwrap();
+        let status = failing.iter().find(|(text, _)| {
+            if text.ends_with('?') { address.contains(text.as_str()) } else { address == text }
+        })?;
+        let body = serde_json::json!({"kind": "Status", "reason": "Test", "message": "a test says so"});
+        let body = Answer::new(Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}));
+        Some(Response::builder().status(status.1).body(body).unwrap())
     }
 
     fn denies(&self, path: &str, body: &[u8]) -> Option<Value> {
@@ -321,13 +321,13 @@ impl Service<Request<Body>> for Sandbox {
                 let body = Answer::new(Full::new(body).map_err(|never| match never {}));
                 return Ok(Response::builder().status(201).body(body)?);
             }
+            if !writes && let Some(answer) = sandbox.fails(&parts.uri.to_string()) {
+                return Ok(answer);
+            }
             let never = || std::future::pending::<Result<Response<Answer>, BoxError>>();
             if cut.0 {
                 sandbox.killed.notify_one();
                 return never().await;
-            }
-            if let Some(failed) = sandbox.failed(&parts) {
-                return Ok(failed);
             }
             sandbox.interrupted(&parts);
             let bytes = sandbox.admitted(&parts, bytes);
