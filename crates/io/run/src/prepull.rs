@@ -16,6 +16,7 @@ use scantling_plan::{NodeFacts, PlannedNode, holds, pulls};
 use serde_json::{Value, json};
 
 use crate::event::{Stage, What};
+use crate::meanwhile::Doing;
 use crate::report::Stop;
 use crate::session::Session;
 
@@ -26,8 +27,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 const STRAGGLER: Duration = Duration::from_mins(3);
 /// Layers are stored unpacked, about three times their compressed size, beside the compressed ones on some runtimes.
 const UNPACKED: u64 = 3;
-/// How often the pod of a node is made again after somebody has removed it: a drain or an eviction takes it once or twice.
-const REMADE: usize = 3;
+/// How often a pod that somebody removes is made again on one node: a drain evicts once, and more than that is no accident.
+const AGAIN: usize = 3;
 /// Marks our pods.
 const LABEL: &str = "scantling.dev/prepull";
 
@@ -63,7 +64,7 @@ struct Pulling {
     given_up: BTreeMap<String, String>,
     /// Nodes whose pod the cluster did not admit: nothing is known of what they can pull.
     refused: BTreeSet<String>,
-    /// Node → its pod, and how often it was made.
+    /// Node → its pod, and how often it was made again.
     pods: BTreeMap<String, (Value, usize)>,
 }
 
@@ -114,7 +115,7 @@ impl Session<'_> {
     async fn make_pod(&mut self, node: &str, pod: Value, pulling: &mut Pulling) -> Result<(), Stop> {
         match self.try_write(Write::Apply { object: pod.clone(), force: true }).await? {
             Ok(_) => {
-                pulling.pods.entry(node.to_owned()).or_insert((pod, 0)).1 += 1;
+                pulling.pods.entry(node.to_owned()).or_insert((pod, 0));
             }
             Err(error @ (ClusterError::Forbidden { .. } | ClusterError::Invalid { .. })) => {
                 pulling.open.remove(node);
@@ -158,7 +159,7 @@ impl Session<'_> {
             .collect();
         for image in unknown {
             let Ok(reference) = Reference::parse(image) else { continue };
-            match self.env.registry.resolve(&reference).await {
+            match self.registry.resolve(&reference).await {
                 Ok(resolved) => {
                     let sizes = resolved.platforms.iter().map(|p| (p.platform.clone(), p.size)).collect();
                     self.sizes.insert(image.clone(), sizes);
@@ -237,53 +238,57 @@ impl Session<'_> {
                 }
                 return Ok(());
             }
-            self.give_up_on_lost_nodes(pulling).await?;
-            self.make_again(&pods, pulling).await?;
+            self.look_after_lost_pods(&pods, pulling).await?;
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// A node that has become unready during the wait, or is gone, is not waited for.
-    async fn give_up_on_lost_nodes(&mut self, pulling: &mut Pulling) -> Result<(), Stop> {
-        let nodes: BTreeMap<String, bool> = self
+    /// A node that is gone, has become unready or is being drained is not waited for. Where a pod was removed and the node is fine, it
+    /// is made again.
+    async fn look_after_lost_pods(&mut self, pods: &[Value], pulling: &mut Pulling) -> Result<(), Stop> {
+        let there: BTreeSet<&str> = pods.iter().filter_map(|pod| Pod::of(pod).node()).collect();
+        let nodes: BTreeMap<String, NodeFacts> = self
             .list("", "Node", None)
             .await?
             .iter()
             .map(NodeFacts::read)
-            .map(|node| (node.name, node.ready))
+            .map(|node| (node.name.clone(), node))
             .collect();
-        let waited_for: Vec<String> = pulling.open.keys().cloned().collect();
-        for node in waited_for {
-            let why = match nodes.get(&node) {
-                Some(true) => continue,
-                Some(false) => "the node became unready",
+        for name in pulling.open.keys().cloned().collect::<Vec<_>>() {
+            let removed = !there.contains(name.as_str());
+            let why = match nodes.get(&name) {
                 None => "the node is gone",
+                Some(node) if !node.ready => "the node became unready",
+                Some(node) if removed && node.unschedulable => {
+                    "it was cordoned, and the pod that brought images to it was removed"
+                }
+                Some(_) if !removed => continue,
+                Some(_) => match pulling.pods.get_mut(&name) {
+                    Some((pod, made)) if *made < AGAIN => {
+                        *made += 1;
+                        let pod = pod.clone();
+                        self.pod_was_removed(&pod, "it was made again, for the node is fine");
+                        self.make_pod(&name, pod, pulling).await?;
+                        continue;
+                    }
+                    _ => "the pod that brought images to it was removed again and again",
+                },
             };
-            pulling.open.remove(&node);
-            pulling.given_up.insert(node, why.to_owned());
+            pulling.open.remove(&name);
+            pulling.given_up.insert(name.clone(), why.to_owned());
+            if let Some((pod, _)) = pulling.pods.get(&name).filter(|_| removed) {
+                let did = format!("it was not made again: {why}");
+                self.pod_was_removed(&pod.clone(), &did);
+            }
         }
         Ok(())
     }
 
-    /// A pod that somebody has removed (a drain, an eviction) is made again, a few times.
-    async fn make_again(&mut self, there: &[Value], pulling: &mut Pulling) -> Result<(), Stop> {
-        let names: BTreeSet<&str> = there.iter().map(object::name).collect();
-        let gone: Vec<(String, Value, usize)> = pulling
-            .pods
-            .iter()
-            .filter(|(node, (pod, _))| pulling.open.contains_key(*node) && !names.contains(object::name(pod)))
-            .map(|(node, (pod, made))| (node.clone(), pod.clone(), *made))
-            .collect();
-        for (node, pod, made) in gone {
-            if made <= REMADE {
-                self.make_pod(&node, pod, pulling).await?;
-            } else {
-                pulling.open.remove(&node);
-                let why = format!("the pod that pulls was removed {made} times");
-                pulling.given_up.insert(node, why);
-            }
+    fn pod_was_removed(&mut self, pod: &Value, did: &str) {
+        if let Ok(key) = object::key(pod) {
+            let what = "it was removed before the node had all images".to_owned();
+            self.meanwhile(Doing::Eviction, key, what, did.to_owned());
         }
-        Ok(())
     }
 
     /// Takes in the state of one pod. True if an image has arrived.

@@ -8,6 +8,7 @@ use scantling_cluster::{ClusterError, Served, Write, Written};
 use scantling_image::{ImageIdentity, Platform, Reference};
 use scantling_plan::{Desired, NodeFacts, Outcome, Pins, Previous, Step};
 use scantling_reconcile::KnownImage;
+use scantling_registry::RegistryClient;
 use scantling_release::{LockedImage, Release};
 use serde_json::{Value, json};
 
@@ -15,6 +16,7 @@ use crate::claim::Claim;
 use crate::environment::Environment;
 use crate::event::{RunEvent, Stage, What};
 use crate::journal::{Action, Journal};
+use crate::meanwhile::People;
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
@@ -29,6 +31,12 @@ pub(crate) struct Session<'a> {
     pub(crate) options: &'a Options,
     pub(crate) report: RunReport,
     pub(crate) stage: Stage,
+    /// The way to registries, with the credentials that the cluster has now.
+    pub(crate) registry: RegistryClient,
+    /// Pull secrets that were changed since the run began, each with the stage in which that was seen.
+    pub(crate) rotated: BTreeMap<ObjectKey, Stage>,
+    /// What people had when the run began.
+    pub(crate) people: People,
     pub(crate) served: Served,
     pub(crate) schema: Schema,
     pub(crate) nodes: Vec<NodeFacts>,
@@ -99,6 +107,9 @@ impl<'a> Session<'a> {
             options,
             report: RunReport { release: release.name.clone(), version, ..RunReport::default() },
             stage: Stage::Read,
+            registry: env.registry.clone(),
+            rotated: BTreeMap::new(),
+            people: People::default(),
             served: Served::default(),
             schema,
             nodes: Vec::new(),

@@ -264,7 +264,12 @@ impl Session<'_> {
             }
         }
         Box::pin(self.publish_catalogue()).await?;
+        if self.journal_written.is_some() {
+            self.decide_again().await?;
+            self.renew_credentials().await;
+        }
         self.verify().await?;
+        self.look_around().await?;
         self.prune(&leftovers).await?;
         self.store(&leftovers).await?;
         self.tell(What::Finished { writes: self.traffic.writes() });

@@ -125,4 +125,3 @@ async fn what_moves_while_it_is_adopted_is_decided_again() {
     let map = sandbox.object(&key("ConfigMap", "config")).unwrap();
     assert_eq!(map["metadata"]["labels"]["touched"], json!("yes"));
 }
-
