@@ -67,7 +67,8 @@ pub use journal::{Action, JOURNAL_NAME};
 pub use options::{Options, Waits};
 pub use registry_rules::{RulesError, read_registry_rules};
 pub use report::{
-    CatalogueEntry, CheckedClaim, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport, Verified,
+    CatalogueEntry, CheckedClaim, CutOff, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport,
+    Verified,
 };
 pub use rollback::rollback;
 pub use state::{

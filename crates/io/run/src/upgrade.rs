@@ -22,7 +22,7 @@ use crate::journal::Action;
 use crate::options::Options;
 use crate::prepull::Needs;
 use crate::promises::promises;
-use crate::report::{RunError, RunReport, Stop};
+use crate::report::{CutOff, RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
 use crate::streams::stream_keys;
@@ -112,6 +112,9 @@ impl Session<'_> {
             why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
             () = asked_to_stop(stop) => Err(Stop::Asked),
         };
+        if matches!(done, Err(Stop::Lost(_))) {
+            self.report.cut_off = lease.failed().and_then(CutOff::of);
+        }
         // It ends by itself if it cannot be given back.
         let _ = lease.release().await;
         done
@@ -154,6 +157,9 @@ impl Session<'_> {
     pub(crate) fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
         self.report.findings.dedup();
         let stage = self.stage;
+        if let Err(Stop::Cluster(error)) = &done {
+            self.report.cut_off = CutOff::of(error);
+        }
         let report = Box::new(std::mem::take(&mut self.report));
         match done {
             Ok(()) => Ok(*report),
