@@ -250,7 +250,7 @@ impl Lease {
                 let Some(until) = self.trusted else { return "it is not held".to_owned() };
                 // One renewal that hangs must not use up the time of the next.
                 let longest = until.saturating_duration_since(Instant::now()).min(every);
-                let error = match timeout(longest, self.renew()).await {
+                let (why, error) = match timeout(longest, self.renew()).await {
                     Ok(Ok(Held::Mine)) => {
                         self.failed = None;
                         break;
@@ -259,13 +259,14 @@ impl Lease {
                         self.failed = None;
                         return format!("{holder} has taken it");
                     }
-                    Ok(Err(error)) => error,
-                    Err(_) => ClusterError::Unreachable {
-                        what: format!("renew lease {}/{}", self.namespace, self.name),
-                        message: "it does not come in time".to_owned(),
-                    },
+                    Ok(Err(error)) => (error.to_string(), error),
+                    Err(_) => {
+                        let what = format!("renew lease {}/{}", self.namespace, self.name);
+                        let message = "it does not come in time".to_owned();
+                        let why = "the API server does not answer in time".to_owned();
+                        (why, ClusterError::Unreachable { what, message })
+                    }
                 };
-                let why = error.to_string();
                 self.failed = Some(error);
                 let pause = self.cluster.jitter().around(every / 5);
                 if Instant::now() + pause >= until {

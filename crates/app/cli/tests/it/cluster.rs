@@ -177,6 +177,7 @@ fn a_cluster_that_goes_away_in_mid_run_is_told_with_what_continues() {
     lines.for_each(drop);
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
+    let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(output.status.code(), Some(3), "{out}");
     let expected = format!("when the cluster answers again, `scantling upgrade {folder}` continues the run");
     assert!(out.contains("what is written stays (at least ") && out.contains(&expected), "{out}");
