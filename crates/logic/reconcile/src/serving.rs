@@ -12,6 +12,8 @@
 //! - A change of a runtime reaches the pods with a new pod ready before an old one goes; where there is no room for both it is announced
 //!   that nobody answers for a moment; with `serving.kserve.io/disable-auto-update` or the platform's policy it waits, and a condition
 //!   says for what.
+//! - A new version of the platform's operator replaces no pods: those that run keep the image that fetched their model until they are
+//!   replaced for another reason, or their owner asks.
 //! - Equal content is equal text: images with a digest are written without their tag, so a new tag of the same digest restarts nothing.
 //! - Values of secrets are in no object, condition or event: containers get them by reference.
 //! - Nobody from another namespace gets an answer unless the service allows it.
@@ -167,6 +169,8 @@ struct Wish {
     predictor: PredictorSpec,
     template: Template,
     has_storage: bool,
+    /// The image that fetches models now, where the pods have another.
+    newer_fetcher: Option<String>,
     allowed: BTreeSet<String>,
     chosen_for: String,
 }
@@ -261,23 +265,52 @@ impl<'a> One<'a> {
             return Err(invalid("RuntimeNotSupported", format!("{}: {first}", runtime.described())));
         }
         let account = predictor.pod.get("serviceAccountName").and_then(Value::as_str);
-        let operator: Option<Deployment<'_>> = self.observed.one(SYSTEM_NAMESPACE, OPERATOR);
-        let fetch_image = operator
-            .and_then(|operator| operator.object().pointer("/spec/template/spec/containers/0/image"))
-            .and_then(Value::as_str);
-        let places = Places {
+        let mut places = Places {
             observed: self.observed,
             namespace: self.service.namespace(),
             service_account: account.filter(|account| !account.is_empty()).unwrap_or("default"),
-            fetch_image,
+            fetch_image: None,
         };
-        let storage = places.storage(model)?;
-        let has_storage = storage.init.is_some();
-        let template = desired::template(self.service, &predictor, model, runtime, storage)?;
+        let mut made = |fetch_image| -> Result<(bool, Template), Refusal> {
+            places.fetch_image = fetch_image;
+            let storage = places.storage(model)?;
+            let has_storage = storage.init.is_some();
+            Ok((has_storage, desired::template(self.service, &predictor, model, runtime, storage)?))
+        };
+        let (has_storage, template) = match self.kept(&mut made) {
+            Some(kept) => kept,
+            None => made(self.fetch_image())?,
+        };
+        let fetching = rollout::fetcher_of(&template.value);
+        let newer_fetcher = self.fetch_image().filter(|image| fetching.is_some_and(|own| own != *image));
+        let newer_fetcher = newer_fetcher.map(str::to_owned);
         let allowed = allowed_namespaces(self.service.annotation(ALLOW_FROM))
             .map_err(|error| invalid("AnnotationMalformed", error))?;
         self.nothing_foreign()?;
-        Ok(Wish { predictor, template, has_storage, allowed, chosen_for: select::chosen_for(model) })
+        let chosen_for = select::chosen_for(model);
+        Ok(Wish { predictor, template, has_storage, newer_fetcher, allowed, chosen_for })
+    }
+
+    /// The image that fetches models now: that of the platform's operator.
+    fn fetch_image(self) -> Option<&'a str> {
+        let operator: Deployment<'a> = self.observed.one(SYSTEM_NAMESPACE, OPERATOR)?;
+        operator.object().pointer("/spec/template/spec/containers/0/image")?.as_str()
+    }
+
+    /// The template that runs, where it differs from the wanted one only in the image that fetches: its model was fetched already, and a
+    /// new operator is no reason for anybody's pods to be replaced. The new image comes with the next change, or when the owner asks.
+    fn kept(
+        self,
+        made: &mut impl FnMut(Option<&'a str>) -> Result<(bool, Template), Refusal>,
+    ) -> Option<(bool, Template)> {
+        let live = self.live().filter(|live| live.replicas() > 0)?;
+        let asked_for = object::annotation(live.object(), rollout::ROLL);
+        if asked_for != self.service.annotation(rollout::ROLL) {
+            return None;
+        }
+        let running = live.template()?;
+        let (has_storage, template) = made(Some(rollout::fetcher_of(running)?)).ok()?;
+        (desired::digest_of(&template.value) == desired::digest_of(running)).then_some((has_storage, template))
     }
 
     /// The spec, if it asks for what can be had.
@@ -423,17 +456,19 @@ impl<'a> One<'a> {
                 // Only the number of pods is the owner's to change now; the template stays as it is.
                 if replicas.is_some_and(|replicas| replicas != live.replicas()) {
                     let template = live.template().unwrap_or(&Value::Null);
-                    let written_for =
-                        object::annotation(live.object(), desired::WRITTEN_FOR).unwrap_or(change.written_for);
+                    let kept = |name| object::annotation(live.object(), name);
+                    let written_for = kept(desired::WRITTEN_FOR).unwrap_or(change.written_for);
+                    let roll = kept(rollout::ROLL);
                     let object =
-                        desired::deployment(self.service, template, replicas, &strategy, written_for);
+                        desired::deployment(self.service, template, replicas, &strategy, written_for, roll);
                     writes.push(Action::Apply { object, manager: MANAGER.to_owned(), force: true });
                 }
             }
             (_, live) => {
                 let template = &wish.template.value;
+                let (written_for, roll) = (change.written_for, self.service.annotation(rollout::ROLL));
                 let wanted =
-                    desired::deployment(self.service, template, replicas, &strategy, change.written_for);
+                    desired::deployment(self.service, template, replicas, &strategy, written_for, roll);
                 writes.extend(apply_unless_done(wanted, live.map(View::object)));
             }
         }

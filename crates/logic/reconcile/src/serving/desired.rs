@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::fields::{FORMATS, SERVICE_FIELDS, Use};
 use super::placeholder;
 use super::refusal::{Failure, Refusal};
+use super::rollout::ROLL;
 use super::select::Runtime;
 use super::status::{IMAGE_RESOLVED, RUNTIME_RESOLVED};
 use super::storage::{MODEL_FOLDER, Storage};
@@ -301,9 +302,13 @@ pub(crate) fn deployment(
     replicas: Option<i64>,
     strategy: &Value,
     written_for: &str,
+    roll: Option<&str>,
 ) -> Value {
     let mut metadata = metadata(service);
     metadata["annotations"] = json!({WRITTEN_FOR: written_for});
+    if let Some(roll) = roll {
+        metadata["annotations"][ROLL] = json!(roll);
+    }
     let mut object = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",

@@ -200,7 +200,11 @@ impl<'a> One<'a> {
         }
         let Some(live) = live else { return told(false, "NothingRuns", String::new()) };
         if pods.total <= pods.newest {
-            return told(false, "UpToDate", "pods run what is declared".to_owned());
+            let waits = wish.as_ref().ok().and_then(|wish| wish.newer_fetcher.as_ref());
+            let waits = waits.map(|image| {
+                format!("; models are fetched by {image} now, which comes with the next change, or with another value of the annotation {}", rollout::ROLL)
+            });
+            return told(false, "UpToDate", format!("pods run what is declared{}", waits.unwrap_or_default()));
         }
         let reason = if rollout::is_recreate(live) { "Recreating" } else { "RollingOut" };
         match live.rollout() {

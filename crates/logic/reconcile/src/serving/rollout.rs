@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 
 use super::desired::{self, CONTAINER, WRITTEN_FOR};
 use super::select::Runtime;
+use super::storage::FETCHER;
 
 /// `true` on a service or a runtime makes updates of the runtime wait; `false` on a service lets them come whatever the platform says.
 const DISABLE_AUTO_UPDATE: &str = "serving.kserve.io/disable-auto-update";
-/// A change of its value takes what waits.
-const ROLL: &str = "scantling.dev/roll";
+/// A change of its value takes what waits, and the newest image that fetches. The Deployment remembers the value that it was written for.
+pub(crate) const ROLL: &str = "scantling.dev/roll";
 
 /// How a predictor's pods get their new template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -213,21 +214,24 @@ fn has_room(observed: &Observed, node: Node<'_>, spec: &Value, needed: &BTreeMap
 
 /// The image that a template has for the container that serves.
 pub(crate) fn image_of(template: &Value) -> Option<&str> {
+    image_in(template, CONTAINER)
+}
+
+/// The image that a template has for the container that fetches the model.
+pub(crate) fn fetcher_of(template: &Value) -> Option<&str> {
+    image_in(template, FETCHER)
+}
+
+fn image_in<'a>(template: &'a Value, name: &str) -> Option<&'a str> {
     let containers = object::pod_containers(template.get("spec")?);
-    containers.into_iter().find(|container| container.name() == CONTAINER)?.image()
+    containers.into_iter().find(|container| container.name() == name)?.image()
 }
 
 /// What differs between two templates, in words.
 pub(crate) fn difference(from: &Value, to: &Value) -> String {
-    let fetcher = |template: &Value| {
-        let init = object::pod_containers(template.get("spec").unwrap_or(&Value::Null));
-        init.into_iter()
-            .find(|container| container.name() == super::storage::FETCHER)
-            .and_then(|container| container.image().map(str::to_owned))
-    };
     match (image_of(from), image_of(to)) {
         (Some(from), Some(to)) if from != to => format!("image {from} → {to}"),
-        _ => match (fetcher(from), fetcher(to)) {
+        _ => match (fetcher_of(from), fetcher_of(to)) {
             (Some(from), Some(to)) if from != to => format!("image that fetches the model {from} → {to}"),
             _ => "the pod's template has changed".to_owned(),
         },

@@ -133,3 +133,61 @@ async fn where_there_is_no_room_a_gap_is_announced() {
         assert_eq!(stage.condition("iris", "Ready").0, "True", "{room}");
     }
 }
+
+/// Names, images that fetch and images that serve of a model's pods.
+fn running(stage: &Stage, model: &str) -> Vec<(Value, Value, Value)> {
+    let pods = stage.ready_pods(model);
+    let parts = |pod: &Value| {
+        let spec = &pod["spec"];
+        (pod["metadata"]["name"].clone(), spec["initContainers"][0]["image"].clone(), spec["containers"][0]["image"].clone())
+    };
+    pods.iter().map(parts).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_operator_replaces_no_pods_and_its_image_comes_with_the_next_change() {
+    for reason in ["a runtime", "the owner", "a stop", "a change of the model"] {
+        let stage = Stage::new().await;
+        stage.put(stage.model("iris")).await;
+        stage.run(60).await;
+        let before = running(&stage, "iris");
+        assert_eq!((before.len(), &before[0].1), (1, &json!(stage.image("operator", "1"))));
+        let deployment = stage.deployment("iris").unwrap();
+        stage.operator("2").await;
+        assert_eq!(stage.run(200).await, ["patch InferenceService team/iris"], "it is told");
+        assert!(stage.told("iris", "RolloutPending").2.contains(&stage.image("operator", "2")));
+        assert_eq!(running(&stage, "iris"), before);
+        assert_eq!(stage.deployment("iris").unwrap()["metadata"], deployment["metadata"]);
+        assert_eq!(stage.condition("iris", "RolloutPending").1, "UpToDate");
+        assert_eq!(forecast(&stage, stage.runtime("mlserver", "1")).roll, Some(Roll::Unchanged));
+        // One that is made now has the new image at once, and one that scales keeps what it has.
+        stage.put(stage.model("wine")).await;
+        stage.edit("iris", json!({"spec": {"predictor": {"minReplicas": 2}}})).await;
+        stage.run(60).await;
+        assert_eq!(running(&stage, "wine")[0].1, stage.image("operator", "2"));
+        let pods = running(&stage, "iris");
+        assert!(pods.len() == 2 && pods.iter().all(|pod| pod.1 == before[0].1), "{reason}: {pods:?}");
+        match reason {
+            "a runtime" => stage.put(stage.runtime("mlserver", "2")).await,
+            "the owner" => {
+                stage.edit("iris", json!({"metadata": {"annotations": {"scantling.dev/roll": "1"}}})).await;
+            }
+            "a stop" => {
+                let stop = |value: Value| json!({"metadata": {"annotations": {"serving.kserve.io/stop": value}}});
+                stage.edit("iris", stop(json!("true"))).await;
+                stage.run(60).await;
+                stage.edit("iris", stop(Value::Null)).await;
+            }
+            _ => {
+                let uri = "https://models.test/other.joblib";
+                stage.edit("iris", json!({"spec": {"predictor": {"model": {"storageUri": uri}}}})).await;
+            }
+        }
+        stage.run(90).await;
+        let pods = running(&stage, "iris");
+        let new = stage.image("operator", "2");
+        assert!(pods.len() == 2 && pods.iter().all(|pod| pod.1 == new), "{reason}: {pods:?}");
+        assert_eq!(stage.told("iris", "RolloutPending").2, "pods run what is declared");
+        assert_eq!(stage.run(100).await, Vec::<String>::new(), "{reason}");
+    }
+}
