@@ -11,9 +11,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use jiff::{SignedDuration, Timestamp};
-use scantling_api::object;
+use scantling_api::{ObjectKey, object};
 use scantling_cluster::{Served, Write};
+use scantling_observed::annotations::LAST_ACTIVITY;
 use scantling_observed::{Notebook, Pod, View as _};
+use scantling_reconcile::Activity;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -33,12 +35,12 @@ const AT_A_TIME: usize = 8;
 const PER_ROUND: usize = 1000;
 /// The longest answer that is read. A list of kernels has some hundred bytes for each.
 const ANSWER_BYTES: usize = 256 << 10;
-/// The port on which notebooks listen.
+/// The port on which notebooks listen that declare none.
 const PORT: u16 = 8888;
+/// Without this, Jupyter counts a question as a use of the notebook.
+const NO_USE: &str = "no_track_activity=1";
 /// By how much the last use must have moved to be written down: a notebook in use would otherwise be a write every round.
 const MOVED: SignedDuration = SignedDuration::from_mins(5);
-/// Where it is written down, as Kubeflow's culler does it.
-pub(crate) const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
 
 /// Asks an address; gives the body of a good answer.
 pub type Ask = dyn Fn(Uri) -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync;
@@ -74,11 +76,12 @@ pub(crate) struct Target {
     uid: String,
     api_version: String,
     ip: String,
+    port: u16,
     last: Option<Timestamp>,
 }
 
 impl Target {
-    pub(crate) fn of(notebook: Notebook<'_>, pod: Pod<'_>) -> Option<Self> {
+    pub(crate) fn of(notebook: Notebook<'_>, pod: Pod<'_>, port: Option<u16>) -> Option<Self> {
         let ip = object::text(pod.object(), "/status/podIP");
         if ip.is_empty() || notebook.is_being_deleted() || notebook.is_stopped() {
             return None;
@@ -89,13 +92,19 @@ impl Target {
             uid: notebook.uid().to_owned(),
             api_version: object::text(notebook.object(), "/apiVersion").to_owned(),
             ip: ip.to_owned(),
+            port: port.unwrap_or(PORT),
             last: notebook.annotation(LAST_ACTIVITY).and_then(|text| text.parse().ok()),
         })
     }
 
     fn uri(&self, what: &str) -> Option<Uri> {
         let host = if self.ip.contains(':') { format!("[{}]", self.ip) } else { self.ip.clone() };
-        format!("http://{host}:{PORT}/notebook/{}/{}/api/{what}", self.namespace, self.name).parse().ok()
+        let (port, namespace, name) = (self.port, &self.namespace, &self.name);
+        format!("http://{host}:{port}/notebook/{namespace}/{name}/api/{what}?{NO_USE}").parse().ok()
+    }
+
+    fn key(&self) -> ObjectKey {
+        ObjectKey::namespaced("kubeflow.org", "Notebook", &self.namespace, &self.name)
     }
 }
 
@@ -104,6 +113,12 @@ impl Target {
 struct Kernel {
     #[serde(default)]
     execution_state: String,
+}
+
+/// What Jupyter says of a terminal.
+#[derive(Debug, Deserialize)]
+struct Terminal {
+    last_activity: Timestamp,
 }
 
 /// What Jupyter says of itself.
@@ -125,8 +140,12 @@ async fn last_use(ask: &Ask, target: &Target, now: Timestamp) -> Result<Timestam
         return Ok(now);
     }
     let status: Status = serde_json::from_slice(&get("status").await?).map_err(|error| error.to_string())?;
+    // What a program writes into a terminal that nobody looks at counts, too. There may be no terminals.
+    let terminals = get("terminals").await.ok().and_then(|body| serde_json::from_slice(&body).ok());
+    let terminals: Vec<Terminal> = terminals.unwrap_or_default();
+    let last = terminals.iter().map(|terminal| terminal.last_activity).fold(status.last_activity, Timestamp::max);
     // Its clock may be ahead.
-    Ok(status.last_activity.min(now))
+    Ok(last.min(now))
 }
 
 /// The write that notes it down, if it says something new.
@@ -159,17 +178,24 @@ impl Operator {
             let round: Vec<&Target> =
                 targets.iter().cycle().skip(from).take(targets.len().min(PER_ROUND)).collect();
             next = from + round.len();
-            self.ask_all(&round, targets.len() - round.len()).await;
+            let running: Vec<ObjectKey> = targets.iter().map(Target::key).collect();
+            self.ask_all(&round, &running).await;
         }
     }
 
-    async fn ask_all(&self, round: &[&Target], left: usize) {
-        let now = self.clock.now();
+    async fn ask_all(&self, round: &[&Target], running: &[ObjectKey]) {
+        let (now, left) = (self.clock.now(), running.len() - round.len());
         let answers: Vec<(&Target, Result<Timestamp, String>)> = stream::iter(round)
             .map(|target| async move { (*target, last_use(&*self.ask, target, now).await) })
             .buffered(AT_A_TIME)
             .collect()
             .await;
+        let said = answers.iter().filter_map(|(target, answer)| {
+            let used = answer.as_ref().ok()?.as_second();
+            let activity = Activity { uid: target.uid.clone(), answered: now.as_second(), used };
+            Some((target.key(), activity))
+        });
+        self.learned.heard(said, running);
         let silent = answers.iter().filter(|(_, answer)| answer.is_err()).count();
         self.tell(Told::Asked { notebooks: round.len(), silent, left });
         let mut served: Option<Served> = None;
@@ -192,7 +218,7 @@ impl Operator {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
     fn target(last: Option<&str>) -> Target {
@@ -202,15 +228,21 @@ mod tests {
             uid: "u".to_owned(),
             api_version: "kubeflow.org/v1".to_owned(),
             ip: "fd00::1".to_owned(),
+            port: 9999,
             last: last.map(|text| text.parse().unwrap()),
         }
     }
 
-    fn answers(kernels: &'static str, status: &'static str) -> Box<Ask> {
+    fn answers(kernels: &'static str, status: &'static str, terminals: Option<&'static str>) -> Box<Ask> {
         Box::new(move |uri| {
-            assert!(uri.to_string().starts_with("http://[fd00::1]:8888/notebook/n/lab/api/"), "{uri}");
-            let answer = if uri.path().ends_with("kernels") { kernels } else { status };
-            Box::pin(std::future::ready(Ok(Bytes::from_static(answer.as_bytes()))))
+            assert!(uri.to_string().starts_with("http://[fd00::1]:9999/notebook/n/lab/api/"), "{uri}");
+            assert_eq!(uri.query(), Some("no_track_activity=1"), "the question would be a use");
+            let answer = match uri.path().rsplit('/').next() {
+                Some("kernels") => Ok(kernels),
+                Some("status") => Ok(status),
+                _ => terminals.ok_or("it answered 404".to_owned()),
+            };
+            Box::pin(std::future::ready(answer.map(|text| Bytes::from_static(text.as_bytes()))))
         })
     }
 
@@ -221,17 +253,20 @@ mod tests {
         let busy = r#"[{"execution_state": "idle"}, {"execution_state": "busy"}]"#;
         let then = r#"{"last_activity": "2026-01-01T10:30:00.123456Z", "kernels": 1, "connections": 0}"#;
         let ahead = r#"{"last_activity": "2026-01-02T10:30:00Z"}"#;
-        for (kernels, status, expected) in [
-            ("[]", then, Some("2026-01-01T10:30:00.123456Z")),
-            (idle, then, Some("2026-01-01T10:30:00.123456Z")),
-            (busy, then, Some("2026-01-01T12:00:00Z")),
-            (idle, ahead, Some("2026-01-01T12:00:00Z")),
-            ("<html>", then, None),
-            ("[]", "{}", None),
-            ("{}", then, None),
-            ("[]", r#"{"last_activity": "yesterday"}"#, None),
+        let trains = Some(r#"[{"name": "1", "last_activity": "2026-01-01T11:45:00Z"}]"#);
+        for (kernels, status, terminals, expected) in [
+            ("[]", then, None, Some("2026-01-01T10:30:00.123456Z")),
+            (idle, then, Some("[]"), Some("2026-01-01T10:30:00.123456Z")),
+            (idle, then, trains, Some("2026-01-01T11:45:00Z")),
+            (idle, then, Some("<html>"), Some("2026-01-01T10:30:00.123456Z")),
+            (busy, then, None, Some("2026-01-01T12:00:00Z")),
+            (idle, ahead, None, Some("2026-01-01T12:00:00Z")),
+            ("<html>", then, trains, None),
+            ("[]", "{}", trains, None),
+            ("{}", then, trains, None),
+            ("[]", r#"{"last_activity": "yesterday"}"#, trains, None),
         ] {
-            let found = last_use(&*answers(kernels, status), &target(None), now).await.ok();
+            let found = last_use(&*answers(kernels, status, terminals), &target(None), now).await.ok();
             assert_eq!(found, expected.map(|text| text.parse().unwrap()), "{kernels} {status}");
         }
         let silent: Box<Ask> = Box::new(|_| Box::pin(std::future::pending()));
@@ -249,9 +284,7 @@ mod tests {
         ] {
             assert_eq!(note(&target(known), last).is_some(), expected, "{known:?}");
         }
-        let Some(Write::MergePatch { patch, .. }) = note(&target(None), last) else {
-            return assert_eq!(1, 2);
-        };
+        let Some(Write::MergePatch { patch, .. }) = note(&target(None), last) else { panic!("no patch") };
         assert_eq!(patch["metadata"]["annotations"][LAST_ACTIVITY], "2026-01-01T10:30:00Z");
         assert_eq!(patch["metadata"]["uid"], "u");
     }

@@ -9,9 +9,9 @@ use scantling_observed::PlatformRun;
 use scantling_reconcile::{Known, KnownImages, LastRun, Outcome, PlatformFacts, RunKind};
 use scantling_run::{Action, Books, Ended, PastRun, SYSTEM_NAMESPACE};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::known::{Contents, Seen, contents_of};
+use crate::known::{PATIENCE, Seen, contents_of};
 use crate::operator::Operator;
 use crate::told::Told;
 
@@ -21,6 +21,8 @@ const AT_LEAST: Duration = Duration::from_mins(10);
 const TOGETHER: Duration = Duration::from_millis(300);
 /// How long a lease that is not renewed is looked at for its end.
 const LEASE_LOOK: Duration = Duration::from_secs(16);
+/// How long the first decisions wait for contents of images.
+const FIRST_CONTENTS: Duration = Duration::from_secs(20);
 /// The pause after the bookkeeping could not be read.
 const AGAIN: Duration = Duration::from_secs(5);
 
@@ -47,7 +49,7 @@ impl Operator {
         self.cluster.changes(SYSTEM_NAMESPACE, &[maps, lease])
     }
 
-    /// Reads the bookkeeping and sends what it says, whenever it changes, for as long as it is polled.
+    /// Reads the bookkeeping and sends what is known, whenever it changes, for as long as it is polled.
     pub(crate) async fn keep_books(
         &self,
         known: &watch::Sender<Option<Arc<Known>>>,
@@ -55,41 +57,76 @@ impl Operator {
     ) {
         let mut changes = self.book_changes();
         let mut lease = self.run_lease();
-        let mut contents = Contents::default();
         // What runs must be known before anything is decided about it.
         if seen.wait_for(Option::is_some).await.is_err() {
             return;
         }
+        let mut books: Option<(PlatformFacts, KnownImages)> = None;
+        let mut first = true;
         loop {
-            let now = seen.borrow_and_update().clone().unwrap_or_default();
             let mut again = Instant::now() + AT_LEAST;
             match self.read_books(&mut lease).await {
                 Ok((facts, images)) => {
-                    let images = self.with_contents(&mut contents, &now, &images).await;
-                    again = again.min(contents.next_due().unwrap_or(again));
                     if facts.holder.is_some() {
                         again = again.min(Instant::now() + LEASE_LOOK);
                     }
-                    let new = Some(Arc::new(Known { images, platform: Some(facts) }));
-                    known.send_if_modified(|old| {
-                        let news = *old != new;
-                        *old = new;
-                        news
-                    });
+                    self.learned.images_of_runs(images.clone());
+                    books = Some((facts, images));
                 }
                 Err(why) => {
                     self.tell(Told::BooksUnread { why });
                     again = Instant::now() + self.cluster.jitter().around(AGAIN);
                 }
             }
-            tokio::select! {
-                biased;
-                () = changes.next() => {}
-                () = self.books_changed.notified() => {}
-                open = seen.changed() => if open.is_err() { return },
-                () = sleep_until(again) => {}
+            if std::mem::take(&mut first) {
+                // Images that no run has read: what is said about them first is said again otherwise a little later.
+                let _ = timeout(FIRST_CONTENTS, self.learned.nothing_is_read()).await;
+            }
+            loop {
+                if let Some((facts, images)) = &books {
+                    let new = Some(Arc::new(self.learned.known(facts.clone(), images)));
+                    known.send_if_modified(|old| {
+                        let news = *old != new;
+                        *old = new;
+                        news
+                    });
+                }
+                tokio::select! {
+                    biased;
+                    () = changes.next() => break,
+                    () = self.books_changed.notified() => break,
+                    () = self.learned.something() => {}
+                    () = sleep_until(again) => break,
+                }
             }
             sleep(TOGETHER).await;
+        }
+    }
+
+    /// Reads the contents of images that run and that no run has read, one after the other, for as long as it is polled. Nobody waits for it:
+    /// registries may be slow, or away.
+    pub(crate) async fn read_contents(&self, mut seen: watch::Receiver<Option<Seen>>) {
+        loop {
+            let now = seen.borrow_and_update().clone().unwrap_or_default();
+            let Some(image) = self.learned.next_image(&now) else {
+                let due = self.learned.next_due().unwrap_or_else(|| Instant::now() + AT_LEAST);
+                tokio::select! {
+                    biased;
+                    open = seen.changed() => if open.is_err() { return },
+                    () = self.learned.images_changed() => {}
+                    () = sleep_until(due) => {}
+                }
+                continue;
+            };
+            let read = async {
+                let registry = (self.registries)().await?;
+                contents_of(&registry, &image, &now.shown).await
+            };
+            let silent = || format!("it was not read within {} seconds", PATIENCE.as_secs());
+            let read = timeout(PATIENCE, read).await.unwrap_or_else(|_| Err(silent()));
+            if let Some(why) = self.learned.took(image.clone(), read) {
+                self.tell(Told::ImageUnread { image: image.to_string(), why });
+            }
         }
     }
 
@@ -110,24 +147,6 @@ impl Operator {
         let holder = lease.peek().await.map_err(|error| error.to_string())?;
         let refused = self.refused.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         Ok((facts(&books, holder, refused), books.images))
-    }
-
-    async fn with_contents(&self, contents: &mut Contents, seen: &Seen, images: &KnownImages) -> KnownImages {
-        let missing = contents.missing(seen, images);
-        if !missing.is_empty() {
-            match (self.registries)().await {
-                Ok(registry) => {
-                    for image in missing {
-                        let read = contents_of(&registry, &image, &seen.shown).await;
-                        if let Some(why) = contents.took(image.clone(), read) {
-                            self.tell(Told::ImageUnread { image: image.to_string(), why });
-                        }
-                    }
-                }
-                Err(why) => self.tell(Told::ImageUnread { image: "any".to_owned(), why }),
-            }
-        }
-        contents.with(images)
     }
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use scantling_contents::shown_version;
 use scantling_image::{Digest, Platform as ImagePlatform, Reference};
-use scantling_observed::{Notebook, Observed, PackageVersion, Pod, PodContainer, View as _};
-use scantling_reconcile::{KnownImage, KnownImages};
+use scantling_observed::{Notebook, Observed, PackageVersion, PodContainer, StatefulSet, View as _};
+use scantling_reconcile::{Catalogue, KnownImage, KnownImages};
 use scantling_registry::RegistryClient;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -15,8 +15,8 @@ use crate::activity::Target;
 
 /// After this time an image whose contents could not be read is tried again.
 const UNREAD_FOR: Duration = Duration::from_mins(10);
-/// Images that are read one after the other before anything else is looked at again.
-const AT_A_TIME: usize = 16;
+/// How long one image is read for. Its layers may be large, and a registry may be slow; one that is silent is another matter.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What of the cluster others than the reconcilers need.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,16 +42,25 @@ impl Seen {
         };
         let policy = observed.policy().notebooks;
         let asked = policy.culling.enabled || policy.restart == scantling_observed::NotebookRestart::Idle;
+        let catalogue = Catalogue::of(observed);
         for pod in observed.pods().filter(|pod| pod.is_running()) {
-            let containers = pod.containers().into_iter();
+            let notebook = observed.notebook_of(pod);
+            let own = notebook.and_then(Notebook::container);
+            let own = own.as_ref().map(scantling_api::object::Container::name);
+            // Pods of others are looked at, too, for the devices that they hold; their images are nobody's business.
+            let counts = |container: &PodContainer<'_>| {
+                own == Some(container.name)
+                    || container.reference().is_ok_and(|image| catalogue.is_named(&image))
+            };
             seen.running.extend(
-                containers
+                pod.regular_containers()
+                    .filter(counts)
                     .filter_map(PodContainer::image_id)
                     .filter_map(Result::ok)
                     .filter_map(|id| id.reference().cloned()),
             );
-            if asked && let Some(notebook) = notebook_of(observed, pod) {
-                seen.targets.extend(Target::of(notebook, pod));
+            if asked && let Some(notebook) = notebook {
+                seen.targets.extend(Target::of(notebook, pod, port_of(observed, notebook)));
             }
         }
         seen
@@ -70,13 +79,14 @@ fn without_status(platform: &Value) -> Value {
     platform
 }
 
-fn notebook_of<'a>(observed: &'a Observed, pod: Pod<'a>) -> Option<Notebook<'a>> {
-    let owners = observed.owners_of(pod.object());
-    let is_notebook = |object: &&Value| {
-        scantling_api::object::gvk(object)
-            .is_ok_and(|gvk| (gvk.group.as_str(), gvk.kind.as_str()) == ("kubeflow.org", "Notebook"))
-    };
-    owners.into_iter().find(is_notebook).map(Notebook::of)
+/// The port that a notebook's server listens on, as its set says.
+fn port_of(observed: &Observed, notebook: Notebook<'_>) -> Option<u16> {
+    let set: StatefulSet<'_> = observed.one(notebook.namespace(), notebook.name())?;
+    let own = notebook.container()?;
+    let containers = scantling_api::object::pod_containers(set.template()?.get("spec")?);
+    let container = containers.into_iter().find(|container| container.name() == own.name())?;
+    let port = container.value.pointer("/ports/0/containerPort").and_then(Value::as_u64);
+    port.and_then(|port| port.try_into().ok())
 }
 
 /// The contents of images that no run has read.
@@ -89,8 +99,8 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// What runs, whose contents nobody knows and were not tried lately: a few.
-    pub(crate) fn missing(&mut self, seen: &Seen, images: &KnownImages) -> Vec<Reference> {
+    /// Something that runs, whose contents nobody knows and were not tried lately.
+    pub(crate) fn missing(&mut self, seen: &Seen, images: &KnownImages) -> Option<Reference> {
         if self.shown != seen.shown {
             self.shown.clone_from(&seen.shown);
             self.read.clear();
@@ -99,10 +109,10 @@ impl Contents {
         self.unread.retain(|image, since| seen.running.contains(image) && now - *since < UNREAD_FOR);
         self.read.retain(|image, _| seen.running.contains(image));
         let known = |digest: Option<&Digest>| digest.is_none_or(|digest| images.get(digest).is_some());
-        let wanted = seen.running.iter().filter(|image| {
+        let mut wanted = seen.running.iter().filter(|image| {
             !known(image.digest()) && !self.read.contains_key(*image) && !self.unread.contains_key(*image)
         });
-        wanted.take(AT_A_TIME).cloned().collect()
+        wanted.next().cloned()
     }
 
     pub(crate) fn took(&mut self, image: Reference, contents: Result<KnownImage, String>) -> Option<String> {

@@ -27,6 +27,7 @@ mod activity;
 mod answers;
 mod books;
 mod known;
+mod learned;
 mod metrics;
 mod operator;
 mod rights;

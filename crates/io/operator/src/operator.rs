@@ -14,8 +14,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::activity::Ask;
 use crate::known::Seen;
+use crate::learned::Learned;
 use crate::metrics::Metrics;
-use crate::told::{Level, Line, Told};
+use crate::told::{Line, Told};
 
 /// The lease of whoever leads.
 pub const LEADER_LEASE: &str = "scantling-operator";
@@ -42,6 +43,8 @@ pub struct Operator {
     pub(crate) refused: Mutex<Option<LastRun>>,
     /// Told when the books may say something else although nothing was written.
     pub(crate) books_changed: Notify,
+    /// What was learned besides the bookkeeping.
+    pub(crate) learned: Learned,
 }
 
 impl std::ops::Deref for Operator {
@@ -90,16 +93,21 @@ pub(crate) async fn ended(end: &watch::Receiver<bool>) {
 impl Operator {
     /// An operator that does nothing yet.
     pub fn new(parts: Parts) -> Self {
-        Self { parts, metrics: Metrics::new(), refused: Mutex::default(), books_changed: Notify::new() }
+        Self {
+            parts,
+            metrics: Metrics::new(),
+            refused: Mutex::default(),
+            books_changed: Notify::new(),
+            learned: Learned::default(),
+        }
     }
 
     /// Tells and counts.
     pub(crate) fn tell(&self, told: Told) {
         self.metrics.count(&told);
         let (at, level) = (self.clock.now(), told.level());
-        if level == Level::Info {
-            self.metrics.beat(at);
-        }
+        // Whoever tells of a failure does not hang.
+        self.metrics.beat(at);
         (self.lines)(&Line { at, level, told });
     }
 
@@ -170,6 +178,7 @@ impl Operator {
             biased;
             _ = works => {}
             () = self.keep_books(&known, cluster.clone()) => {}
+            () = self.read_contents(cluster.clone()) => {}
             () = self.watch_activity(cluster.clone()) => {}
         }
     }

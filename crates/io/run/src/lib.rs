@@ -64,7 +64,7 @@ pub use event::{RunEvent, Stage, What};
 pub use history::{Ended, HISTORY_NAME, PastRun, history};
 pub use journal::{Action, JOURNAL_NAME};
 pub use options::{Options, Waits};
-pub use registry_rules::{RulesError, read_registry_rules};
+pub use registry_rules::{REGISTRY_RULES, RulesError, read_registry_rules};
 pub use report::{
     CatalogueEntry, CheckedClaim, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport, Verified,
 };

@@ -4,8 +4,8 @@ use scantling_api::GroupVersionKind;
 use scantling_cluster::{Cluster, ClusterError};
 use scantling_endpoint::{Keyring, KeyringError, Mirrors, MirrorsError};
 
-/// The kinds that hold OpenShift's rules about registries.
-const RULES: [(&str, &str, &str); 4] = [
+/// The kinds that hold OpenShift's rules about registries: group, version, kind. Whoever reads the rules must be allowed to list them.
+pub const REGISTRY_RULES: [(&str, &str, &str); 4] = [
     ("config.openshift.io", "v1", "ImageDigestMirrorSet"),
     ("config.openshift.io", "v1", "ImageTagMirrorSet"),
     ("config.openshift.io", "v1", "Image"),
@@ -38,7 +38,7 @@ pub async fn read_registry_rules(
     keyring: &mut Keyring,
 ) -> Result<(), RulesError> {
     let served = cluster.served().await?;
-    for (group, version, kind) in RULES {
+    for (group, version, kind) in REGISTRY_RULES {
         let gvk = GroupVersionKind::new(group, version, kind);
         if let Some(resource) = served.by_gvk(&gvk) {
             for rule in cluster.list(resource, None, None).await? {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use scantling_api::ObjectKey;
 use scantling_image::{Digest, ImageIdentity};
 use scantling_observed::PackageVersion;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,28 @@ pub struct Known {
     pub images: KnownImages,
     /// What the cluster's bookkeeping says; none where nobody reads it, and the platform's status is not written then.
     pub platform: Option<PlatformFacts>,
+    /// What running notebooks said last, where somebody asks them.
+    pub activity: BTreeMap<ObjectKey, Activity>,
+}
+
+/// What a notebook's server said when it was asked last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activity {
+    /// The notebook.
+    pub uid: String,
+    /// When it answered, in seconds since 1970.
+    pub answered: i64,
+    /// When it was used last, in seconds since 1970.
+    pub used: i64,
+}
+
+/// What whoever writes for the reconcilers has met.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Writes that the API server refuses, by the object for whose sake they are: which, and what the server says.
+    pub refused: BTreeMap<ObjectKey, String>,
+    /// Objects that are read by name and could not be read: why.
+    pub unread: BTreeMap<ObjectKey, String>,
 }
 
 /// What a reconciler is told.
@@ -72,4 +95,21 @@ pub struct Context<'a> {
     pub images: &'a KnownImages,
     /// What the cluster's bookkeeping says, where somebody reads it.
     pub platform: Option<&'a PlatformFacts>,
+    /// What running notebooks said last, where somebody asks them.
+    pub activity: &'a BTreeMap<ObjectKey, Activity>,
+    /// What was met when writing and reading.
+    pub met: &'a Met,
+}
+
+impl Context<'_> {
+    /// What the API server refuses about an object, as a reason and a sentence.
+    pub(crate) fn refused(&self, subject: &ObjectKey) -> Option<(&'static str, String)> {
+        let why = self.met.refused.get(subject)?;
+        let (reason, fix) = if why.contains("exceeded quota") {
+            ("QuotaExceeded", "ask for less, remove something else of this namespace, or have the quota raised")
+        } else {
+            ("Refused", "put right what it names; it is tried again by itself")
+        };
+        Some((reason, format!("the API server refuses it; {fix}: {why}")))
+    }
 }

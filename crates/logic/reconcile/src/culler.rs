@@ -1,12 +1,12 @@
 //! Idle notebooks.
 //!
 //! # Flow
-//! The operator asks every running notebook's server when somebody last did something, and writes that as
-//! `notebooks.kubeflow.org/last-activity`. Here the annotation is held against the platform's policy: an idle notebook is stopped
+//! The operator asks every running notebook's server when somebody last did something ([`crate::Activity`]), and notes it for people as
+//! `notebooks.kubeflow.org/last-activity`. Here the last answer is held against the platform's policy: an idle notebook is stopped
 //! (`kubeflow-resource-stopped`), or, where idle notebooks may only be restarted, one that an update waits for is.
 //!
 //! # Guarantees
-//! - Nothing happens without a policy that says so, nor to a notebook whose activity nobody knows.
+//! - Nothing happens without a policy that says so, nor to a notebook that has not answered lately: silence is no idleness.
 //! - A notebook that has just started is not idle, whatever was written before it was stopped.
 //! - One idle time gives one stop or one restart.
 //!
@@ -40,8 +40,13 @@ pub const CULLER: Reconciler = Reconciler {
         ("", "v1", "Pod"),
         ("scantling.dev", "v1alpha1", "Platform"),
     ],
+    named: &[],
+    names: crate::reconciler::no_names,
     reconcile,
 };
+
+/// After so many seconds an answer says nothing any more. Notebooks are asked every minute.
+const STALE_AFTER: i64 = 300;
 
 /// What an idle notebook comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +71,8 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
         .notebooks()
         .filter(open)
         .filter_map(|notebook| {
-            let (started, active) = times(observed, notebook)?;
+            let active = used(notebook, context, now)?;
+            let started = started(observed, notebook)?;
             let last = started.max(active);
             if now - last < idle_after {
                 return None;
@@ -84,19 +90,24 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
         .collect()
 }
 
-/// When the notebook's container started, and when somebody last did something; none while it does not run, or nobody knows.
-fn times(observed: &Observed, notebook: Notebook<'_>) -> Option<(i64, i64)> {
-    let active = unix_seconds(notebook.annotation(annotations::LAST_ACTIVITY)?)?;
+/// When somebody last did something; none where it has not answered lately.
+fn used(notebook: Notebook<'_>, context: &Context<'_>, now: i64) -> Option<i64> {
+    let said = context.activity.get(&notebook.key())?;
+    let counts = said.uid == notebook.uid() && now - said.answered < STALE_AFTER;
+    counts.then_some(said.used)
+}
+
+/// When the notebook's container started; none while it does not run.
+fn started(observed: &Observed, notebook: Notebook<'_>) -> Option<i64> {
     let pod: Pod<'_> = observed.one(notebook.namespace(), &format!("{}-0", notebook.name()))?;
-    let owners = observed.owners_of(pod.object());
-    let is_its = owners.into_iter().any(|owner| scantling_api::object::uid(owner) == notebook.uid());
+    let is_its = observed.notebook_of(pod).is_some_and(|owner| owner.uid() == notebook.uid());
     if !is_its || !pod.is_running() {
         return None;
     }
     let name = notebook.container()?.name();
     let container = pod.regular_containers().find(|container| container.name == name)?;
     let ContainerState::Running { since } = container.state() else { return None };
-    Some((unix_seconds(since)?, active))
+    unix_seconds(since)
 }
 
 fn is_update_pending(notebook: Notebook<'_>) -> bool {

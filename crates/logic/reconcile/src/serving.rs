@@ -9,6 +9,8 @@
 //! - Nothing is half-made: a service that cannot be served as it is written gets a condition with the fix, and no object. One that has
 //!   pods already keeps them as they are.
 //! - A runtime that was chosen stays, whatever runtimes appear, while it exists and serves the model, until the owner asks for something else.
+//! - Services whose new pods need the same devices get them one after the other.
+//! - A service that is refused can be stopped and started all the same, and its pods stay guarded.
 //! - A change of a runtime reaches the pods with a new pod ready before an old one goes; where there is no room for both it is announced
 //!   that nobody answers for a moment; with `serving.kserve.io/disable-auto-update` or the platform's policy it waits, and a condition
 //!   says for what.
@@ -20,7 +22,7 @@
 //!
 //! # Assumptions
 //! The image that fetches models is that of the platform's operator, whose Deployment is `scantling-system/scantling-operator`; its entry
-//! point is the program. Secrets, claims and accounts are watched.
+//! point is the program. Claims and accounts are watched, and the secrets that services name are read.
 //!
 //! # Caveats
 //! `Ready` says whether pods answer. A rollout that fails while old pods answer shows in `RolloutPending` and `modelStatus`. No autoscaler is
@@ -51,14 +53,14 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::action::{Action, MANAGER, Target};
-use crate::context::Context;
+use crate::applied::apply_unless_done;
+use crate::context::{Context, Met};
 use crate::isolation::{ALLOW_FROM, SYSTEM_NAMESPACE, allowed_namespaces};
-use crate::notebook::apply_unless_done;
 use crate::reconciler::Reconciler;
 
 use desired::Template;
 use refusal::{Failure, Refusal};
-use rollout::Change;
+use rollout::{Change, Rolling};
 use select::Chosen;
 use storage::Places;
 
@@ -90,17 +92,23 @@ pub const SERVING: Reconciler = Reconciler {
         ("", "v1", "Pod"),
         ("", "v1", "Node"),
         ("", "v1", "PersistentVolumeClaim"),
-        ("", "v1", "Secret"),
         ("", "v1", "ServiceAccount"),
         ("scantling.dev", "v1alpha1", "Platform"),
     ],
+    named: &[("", "v1", "Secret")],
+    names: storage::names,
     reconcile,
 };
 
 fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
     let services = observed.all::<InferenceService<'_>>();
-    let services = services.filter(|service| !service.is_being_deleted());
-    services.flat_map(|service| One { observed, service }.reconcile(context)).collect()
+    let all: Vec<One<'_>> = services
+        .filter(|service| !service.is_being_deleted())
+        .map(|service| One { observed, service, is_forecast: false })
+        .collect();
+    let mut rolling =
+        rollout::rolling(observed, all.iter().filter_map(|one| Some((one.service, one.live()?))));
+    all.into_iter().flat_map(|one| one.reconcile(context, &mut rolling)).collect()
 }
 
 /// What a cluster would do about a service, as a plan shows it.
@@ -126,10 +134,11 @@ pub struct Forecast {
 }
 
 /// What would happen to a service in a cluster that holds `observed`. To ask about a change, put the changed objects into `observed` first.
+/// Secrets are not needed: what they say about a model's storage is taken to be what it was.
 pub fn rollout(observed: &Observed, service: InferenceService<'_>) -> Forecast {
-    let one = One { observed, service };
+    let one = One { observed, service, is_forecast: true };
     let live = one.live();
-    let (chosen, wish) = one.wish();
+    let (chosen, wish) = one.wish(&Met::default());
     let live_template = live.and_then(Deployment::template);
     let mut forecast = Forecast {
         service: service.key(),
@@ -144,7 +153,7 @@ pub fn rollout(observed: &Observed, service: InferenceService<'_>) -> Forecast {
     match (wish, chosen) {
         (Ok(wish), Some(chosen)) => {
             let written_for = rollout::written_for(service);
-            let roll = one.change(&chosen, &wish, live, &written_for).roll();
+            let roll = one.change(&chosen, &wish, live, &written_for, &Rolling::new()).roll();
             if let Some(live_template) = live_template.filter(|_| roll != Roll::Unchanged) {
                 forecast.difference = Some(rollout::difference(live_template, &wish.template.value));
             }
@@ -162,6 +171,8 @@ pub fn rollout(observed: &Observed, service: InferenceService<'_>) -> Forecast {
 struct One<'a> {
     observed: &'a Observed,
     service: InferenceService<'a>,
+    /// Nobody acts on what is decided.
+    is_forecast: bool,
 }
 
 /// What is to be made.
@@ -185,18 +196,23 @@ fn invalid(reason: &'static str, message: impl Into<String>) -> Refusal {
 }
 
 impl<'a> One<'a> {
-    fn reconcile(self, context: &Context<'_>) -> Vec<Action> {
+    fn reconcile(self, context: &Context<'_>, rolling: &mut Rolling) -> Vec<Action> {
         let Some(target) = Target::of(self.service.object()) else { return Vec::new() };
-        let (chosen, wish) = self.wish();
+        let (chosen, wish) = self.wish(context.met);
         let live = self.live();
         let mut writes = Vec::new();
         let mut roll = None;
         if let (Some(chosen), Ok(wish)) = (&chosen, &wish) {
             let written_for = rollout::written_for(self.service);
-            let change = self.change(chosen, wish, live, &written_for);
+            let change = self.change(chosen, wish, live, &written_for, rolling);
             let decided = change.roll();
             writes = self.writes(change, wish, &decided, context);
+            if matches!(decided, Roll::Surge | Roll::Recreate { .. }) {
+                rollout::note(rolling, self.service, Some(&wish.template.value));
+            }
             roll = Some(decided);
+        } else {
+            writes.extend(self.upkeep_of_refused(context));
         }
         // The status comes first: a write that fails, on a quota say, must not keep it back.
         let mut actions = self.report(&target, chosen.as_ref(), &wish, roll.as_ref(), context);
@@ -224,6 +240,7 @@ impl<'a> One<'a> {
         wish: &'b Wish,
         live: Option<Deployment<'b>>,
         written_for: &'b str,
+        rolling: &'b Rolling,
     ) -> Change<'b>
     where
         'a: 'b,
@@ -235,18 +252,19 @@ impl<'a> One<'a> {
             live,
             template: &wish.template.value,
             written_for,
+            rolling,
         }
     }
 
     /// The runtime, as far as there is one, and what is to be made, or why nothing is.
-    fn wish(self) -> (Option<Chosen<'a>>, Result<Wish, Refusal>) {
+    fn wish(self, met: &Met) -> (Option<Chosen<'a>>, Result<Wish, Refusal>) {
         let read = self.readable().and_then(|(predictor, model)| {
             let chosen = select::choose(self.observed, self.service, &model)?;
             Ok((predictor, model, chosen))
         });
         match read {
             Ok((predictor, model, chosen)) => {
-                let wish = self.wish_of(predictor, &model, &chosen);
+                let wish = self.wish_of(predictor, &model, &chosen, met);
                 (Some(chosen), wish)
             }
             Err(refusal) => (None, Err(refusal)),
@@ -258,18 +276,20 @@ impl<'a> One<'a> {
         predictor: PredictorSpec,
         model: &ModelSpec,
         chosen: &Chosen<'a>,
+        met: &Met,
     ) -> Result<Wish, Refusal> {
         let runtime = &chosen.runtime;
         let spec = runtime.object.get("spec").unwrap_or(&Value::Null);
         if let Some(first) = fields::check_runtime(spec).refused.into_iter().next() {
             return Err(invalid("RuntimeNotSupported", format!("{}: {first}", runtime.described())));
         }
-        let account = predictor.pod.get("serviceAccountName").and_then(Value::as_str);
         let mut places = Places {
             observed: self.observed,
             namespace: self.service.namespace(),
-            service_account: account.filter(|account| !account.is_empty()).unwrap_or("default"),
+            service_account: account_of(&predictor),
             fetch_image: None,
+            assumed: self.is_forecast.then(|| self.live().map(rollout::fetching_env).unwrap_or_default()),
+            unread: &met.unread,
         };
         let mut made = |fetch_image| -> Result<(bool, Template), Refusal> {
             places.fetch_image = fetch_image;
@@ -440,40 +460,102 @@ impl<'a> One<'a> {
         (!external).then(|| i64::from(predictor.min_replicas.unwrap_or(1)))
     }
 
+    /// What is missing of the predictor.
     fn writes(self, change: Change<'_>, wish: &Wish, roll: &Roll, context: &Context<'_>) -> Vec<Action> {
-        let (namespace, name) = (self.service.namespace(), self.name());
-        let policy = self.observed.one::<NetworkPolicy<'_>>(namespace, &name).map(View::object);
-        let service = self.observed.one::<Service<'_>>(namespace, &name).map(View::object);
-        let replicas = self.replicas(&wish.predictor);
         let strategy = change.strategy(roll, wish.predictor.deployment_strategy.as_ref());
-        let mut writes = Vec::new();
-        // Guarded before there is anything to guard.
-        let guard = desired::policy(self.service, &wish.template, context.namespace, &wish.allowed);
-        writes.extend(apply_unless_done(guard, policy));
-        writes.extend(apply_unless_done(desired::service(self.service, &wish.template), service));
-        match (roll, change.live) {
-            (Roll::Waits { .. }, Some(live)) => {
-                // Only the number of pods is the owner's to change now; the template stays as it is.
-                if replicas.is_some_and(|replicas| replicas != live.replicas()) {
-                    let template = live.template().unwrap_or(&Value::Null);
-                    let kept = |name| object::annotation(live.object(), name);
-                    let written_for = kept(desired::WRITTEN_FOR).unwrap_or(change.written_for);
-                    let roll = kept(rollout::ROLL);
-                    let object =
-                        desired::deployment(self.service, template, replicas, &strategy, written_for, roll);
-                    writes.push(Action::Apply { object, manager: MANAGER.to_owned(), force: true });
-                }
-            }
-            (_, live) => {
-                let template = &wish.template.value;
-                let (written_for, roll) = (change.written_for, self.service.annotation(rollout::ROLL));
-                let wanted =
-                    desired::deployment(self.service, template, replicas, &strategy, written_for, roll);
-                writes.extend(apply_unless_done(wanted, live.map(View::object)));
-            }
+        let replicas = self.replicas(&wish.predictor);
+        let waiting = matches!(roll, Roll::Waits { .. } | Roll::Queued { .. });
+        if let Some(live) = change.live.filter(|_| waiting) {
+            return self.upkeep(live, replicas, &strategy, Some(&wish.allowed), context);
+        }
+        let template = &wish.template.value;
+        let mut writes = self.surroundings(template, Some(&wish.allowed), context);
+        let roll = self.service.annotation(rollout::ROLL);
+        let wanted =
+            desired::deployment(self.service, template, replicas, &strategy, change.written_for, roll);
+        writes.extend(apply_unless_done(wanted, change.live.map(View::object)));
+        writes
+    }
+
+    /// What is missing of a predictor whose pods keep the template that they have.
+    fn upkeep(
+        self,
+        live: Deployment<'_>,
+        replicas: Option<i64>,
+        strategy: &Value,
+        allowed: Option<&BTreeSet<String>>,
+        context: &Context<'_>,
+    ) -> Vec<Action> {
+        let template = live.template().unwrap_or(&Value::Null);
+        let mut writes = self.surroundings(template, allowed, context);
+        let kept = |name| object::annotation(live.object(), name);
+        // Where the number of pods is left to others, they go on from one after a stop.
+        let replicas = replicas.or_else(|| kept(desired::STOPPED).map(|_| 1));
+        if replicas.is_some_and(|replicas| replicas != live.replicas()) {
+            let written_for = kept(desired::WRITTEN_FOR).unwrap_or_default();
+            let roll = kept(rollout::ROLL);
+            let object = desired::deployment(self.service, template, replicas, strategy, written_for, roll);
+            writes.push(Action::Apply { object, manager: MANAGER.to_owned(), force: true });
         }
         writes
     }
+
+    /// A predictor that cannot be served as it is written: its pods stay as they are, guarded, and stop and start as their owner says.
+    fn upkeep_of_refused(self, context: &Context<'_>) -> Vec<Action> {
+        let Some(live) = self.live() else { return Vec::new() };
+        let predictor = self.service.spec().map(|spec| spec.predictor).unwrap_or_default();
+        let sane = predictor.min_replicas.is_none_or(|replicas| (1..=MAX_REPLICAS).contains(&replicas));
+        let replicas = match self.is_stopped() {
+            true => Some(0),
+            false if live.replicas() > 0 || !sane => None,
+            false => self.replicas(&predictor),
+        };
+        let strategy = live.object().pointer("/spec/strategy").cloned().unwrap_or_default();
+        let allowed = allowed_namespaces(self.service.annotation(ALLOW_FROM)).ok();
+        let stays = replicas.is_none() && live.replicas() == 0 && !sane;
+        if stays {
+            return self.surroundings(live.template().unwrap_or(&Value::Null), allowed.as_ref(), context);
+        }
+        self.upkeep(live, replicas, &strategy, allowed.as_ref(), context)
+    }
+
+    /// The policy and the Service of pods of a template, as far as nobody else has an object of that name.
+    fn surroundings(
+        self,
+        template: &Value,
+        allowed: Option<&BTreeSet<String>>,
+        context: &Context<'_>,
+    ) -> Vec<Action> {
+        let (namespace, name) = (self.service.namespace(), self.name());
+        let policy = self.observed.one::<NetworkPolicy<'_>>(namespace, &name).map(View::object);
+        let service = self.observed.one::<Service<'_>>(namespace, &name).map(View::object);
+        let ours = |found: Option<&Value>| found.is_none_or(|object| self.controls(object));
+        let mut writes = Vec::new();
+        // Guarded before there is anything to guard.
+        if let Some(allowed) = allowed.filter(|_| ours(policy)) {
+            let mut ports = vec![desired::port_of(template).number];
+            // Pods that are still there may answer on another one.
+            let newest = desired::digest_of(template);
+            if rollout::pods(self.observed, self.service).any(|pod| pod.annotation(desired::TEMPLATE) != Some(newest))
+            {
+                let before = policy.and_then(|policy| policy.pointer("/spec/ingress/1/ports")?.as_array());
+                let before = before.into_iter().flatten().filter_map(|port| port.get("port")).cloned();
+                ports.extend(before.filter(|port| *port != ports[0]).collect::<Vec<_>>());
+            }
+            let guard = desired::policy(self.service, &ports, context.namespace, allowed);
+            writes.extend(apply_unless_done(guard, policy));
+        }
+        if ours(service) {
+            writes.extend(apply_unless_done(desired::service(self.service, template), service));
+        }
+        writes
+    }
+}
+
+/// The account of the pods.
+fn account_of(predictor: &PredictorSpec) -> &str {
+    let account = predictor.pod.get("serviceAccountName").and_then(Value::as_str);
+    account.filter(|account| !account.is_empty()).unwrap_or("default")
 }
 
 /// The model: `model`, or the one field that is short for it.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_api::kserve::Raw;
-use scantling_api::object;
+use scantling_api::{ObjectKey, object};
 use scantling_image::Digest;
 use scantling_observed::{
     Deployment, InferenceService, ModelRoll, Node, Observed, PersistentVolumeClaim, Pod, Rollout, View as _,
@@ -36,6 +36,11 @@ pub enum Roll {
         /// Why there is no room for both.
         why: String,
     },
+    /// The pods keep what they have until another service, which needs the same devices, has its new pods.
+    Queued {
+        /// Which, and what both need.
+        why: String,
+    },
     /// The pods keep what they have until their owner says so.
     Waits {
         /// Who asked for that, and what takes the change.
@@ -54,6 +59,38 @@ pub(crate) struct Change<'a> {
     pub(crate) template: &'a Value,
     /// The digest of what the owner has written.
     pub(crate) written_for: &'a str,
+    /// Devices that services need which get new pods just now: by device, the service.
+    pub(crate) rolling: &'a Rolling,
+}
+
+/// Devices that services need which get new pods just now: by device, the service. One after the other, each finds the room that the one
+/// before gave back; all at once, none would.
+pub(crate) type Rolling = BTreeMap<String, ObjectKey>;
+
+/// Who gets new pods just now and needs devices for them.
+pub(crate) fn rolling<'a>(
+    observed: &'a Observed,
+    services: impl Iterator<Item = (InferenceService<'a>, Deployment<'a>)>,
+) -> Rolling {
+    let mut rolling = Rolling::new();
+    for (service, live) in services {
+        let newest = live.template().map(desired::digest_of).unwrap_or_default();
+        let is_old = |pod: Pod<'_>| pod.annotation(desired::TEMPLATE).unwrap_or_default() != newest;
+        // One that failed does not hold up the others.
+        let is_moving = matches!(live.rollout(), Rollout::Progressing(_));
+        if is_moving && pods(observed, service).any(is_old) {
+            note(&mut rolling, service, live.template());
+        }
+    }
+    rolling
+}
+
+/// Notes that a service gets new pods of a template.
+pub(crate) fn note(rolling: &mut Rolling, service: InferenceService<'_>, template: Option<&Value>) {
+    let needed = template.and_then(|template| template.get("spec")).map(devices).unwrap_or_default();
+    for device in needed.into_keys() {
+        rolling.entry(device).or_insert_with(|| service.key());
+    }
 }
 
 /// What the owner decides about the pods: everything of the spec but their number and how they are replaced, the labels that they get,
@@ -92,6 +129,9 @@ impl Change<'_> {
         if live.replicas() == 0 {
             return Roll::Surge;
         }
+        if let Some(why) = self.queue() {
+            return Roll::Queued { why };
+        }
         match self.no_room(live) {
             Some(why) => Roll::Recreate { why },
             None => Roll::Surge,
@@ -114,9 +154,24 @@ impl Change<'_> {
             .then(|| "the platform's policy is models.roll: manual".to_owned())
     }
 
+    /// Whose new pods come first.
+    fn queue(self) -> Option<String> {
+        let needed = devices(self.template.get("spec")?);
+        let own = self.service.key();
+        let (device, first) = self.rolling.iter().find(|(device, by)| needed.contains_key(*device) && **by != own)?;
+        let place = first.namespace.as_deref().unwrap_or_default();
+        Some(format!("InferenceService {place}/{} gets its new pods first, since both need {device}", first.name))
+    }
+
     /// Why a new pod cannot stand beside an old one, if that is so.
     fn no_room(self, live: Deployment<'_>) -> Option<String> {
         let spec = self.template.get("spec")?;
+        let port = |template: &Value| desired::port_of(template).target;
+        if let Some(before) = live.template().map(port).filter(|before| *before != port(self.template)) {
+            let plain = |port: &Value| port.as_str().map_or_else(|| port.to_string(), str::to_owned);
+            let (before, after) = (plain(&before), plain(&port(self.template)));
+            return Some(format!("its port is called {after} instead of {before}, and its Service can find only one of them"));
+        }
         let claims = |spec: Option<&Value>| -> Vec<String> {
             let volumes = spec.and_then(|spec| spec.get("volumes")).and_then(Value::as_array);
             let names = volumes.into_iter().flatten();
@@ -151,7 +206,7 @@ impl Change<'_> {
         let recreate = match roll {
             Roll::Recreate { .. } => true,
             Roll::First | Roll::Surge => false,
-            Roll::Unchanged | Roll::Waits { .. } => self.live.is_some_and(|live| {
+            Roll::Unchanged | Roll::Queued { .. } | Roll::Waits { .. } => self.live.is_some_and(|live| {
                 is_recreate(live) || (self.is_stuck(live) && self.no_room(live).is_some())
             }),
         };
@@ -162,9 +217,10 @@ impl Change<'_> {
         }
     }
 
-    /// Does a pod of the newest template find no node?
+    /// Has a pod of the newest template found no node for as long as a rollout may take? Old pods answer meanwhile, and others may give
+    /// back what it needs, or a node may come.
     fn is_stuck(self, live: Deployment<'_>) -> bool {
-        live.rollout() != Rollout::Complete
+        matches!(live.rollout(), Rollout::Failed(_))
             && pods(self.observed, self.service).any(|pod| {
                 pod.node().is_none() && pod.trouble().is_some_and(|(reason, _)| reason == "Unschedulable")
             })
@@ -220,6 +276,14 @@ pub(crate) fn image_of(template: &Value) -> Option<&str> {
 /// The image that a template has for the container that fetches the model.
 pub(crate) fn fetcher_of(template: &Value) -> Option<&str> {
     image_in(template, FETCHER)
+}
+
+/// The environment of what fetches the model of a predictor.
+pub(crate) fn fetching_env(live: Deployment<'_>) -> Vec<Value> {
+    let spec = live.template().and_then(|template| template.get("spec"));
+    let containers = spec.map(object::pod_containers).unwrap_or_default();
+    let fetcher = containers.into_iter().find(|container| container.name() == FETCHER);
+    fetcher.and_then(|fetcher| fetcher.value.get("env")?.as_array().cloned()).unwrap_or_default()
 }
 
 fn image_in<'a>(template: &'a Value, name: &str) -> Option<&'a str> {

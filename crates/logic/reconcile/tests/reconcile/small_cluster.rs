@@ -8,7 +8,7 @@ use scantling_api::{ObjectKey, object};
 use scantling_image::{Digest, ImageIdentity, Reference};
 use scantling_merge::Request;
 use scantling_observed::{Observed, PackageVersion};
-use scantling_reconcile::{Action, Context, KnownImage, KnownImages, RECONCILERS};
+use scantling_reconcile::{Action, Activity, Context, KnownImage, KnownImages, Met, RECONCILERS};
 use serde_json::{Value, json};
 
 pub(crate) const PLATFORM: &str = "redhat-ods-applications";
@@ -41,6 +41,12 @@ pub(crate) fn known(name: &str, versions: &[(&str, &str)]) -> KnownImage {
 pub(crate) struct Cluster {
     pub(crate) observed: Observed,
     pub(crate) images: KnownImages,
+    /// What notebooks have said.
+    pub(crate) activity: BTreeMap<ObjectKey, Activity>,
+    /// What was met when writing.
+    pub(crate) met: Met,
+    /// What becomes of the image of a pod that is admitted: where it is replaced, and with what.
+    pub(crate) rewritten: Option<(String, String)>,
     pub(crate) events: Vec<(String, String)>,
     /// Images that cannot be pulled.
     pub(crate) unpullable: Vec<String>,
@@ -121,10 +127,25 @@ impl Cluster {
         format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60)
     }
 
+    /// A notebook says when it was used last; the time of the answer is now.
+    pub(crate) fn says(&mut self, notebook: &str, used: &str) {
+        let uid = object::uid(self.get("kubeflow.org", "Notebook", "anna", notebook).unwrap()).to_owned();
+        let [used, answered] = [used, &self.time()].map(|text| scantling_observed::unix_seconds(text).unwrap());
+        let key = ObjectKey::namespaced("kubeflow.org", "Notebook", "anna", notebook);
+        self.activity.insert(key, Activity { uid, answered, used });
+    }
+
     /// What the reconcilers want now.
     pub(crate) fn wanted(&self) -> Vec<Action> {
         let now = self.time();
-        let context = Context { now: &now, namespace: PLATFORM, images: &self.images, platform: None };
+        let context = Context {
+            now: &now,
+            namespace: PLATFORM,
+            images: &self.images,
+            platform: None,
+            activity: &self.activity,
+            met: &self.met,
+        };
         RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&self.observed, &context)).collect()
     }
 
@@ -149,6 +170,8 @@ impl Cluster {
 
     pub(crate) fn write(&mut self, action: &Action) {
         let key = action.key().unwrap();
+        // It would need a right to the owner's finalizers where the cluster holds to that, and nobody waits for it.
+        assert!(!serde_json::to_string(action).unwrap().contains("blockOwnerDeletion"), "{action:?}");
         match action {
             Action::Apply { object, manager, force } => {
                 assert!(force);
@@ -166,11 +189,11 @@ impl Cluster {
                 }
                 self.put(merged);
             }
-            Action::Create { object } => {
+            Action::Create { object, .. } => {
                 assert!(!self.observed.contains(&key));
                 self.put(object.clone());
             }
-            Action::Delete { target } => {
+            Action::Delete { target, .. } => {
                 let live = self.observed.remove(&key).unwrap();
                 assert_eq!(Some(object::uid(&live)), target.uid.as_deref());
             }
@@ -210,6 +233,10 @@ impl Cluster {
                 pod["metadata"]["name"] = json!(key.name);
                 pod["metadata"]["namespace"] = json!(namespace);
                 pod["metadata"]["labels"]["controller-revision-hash"] = json!(revision);
+                if let Some((from, to)) = &self.rewritten {
+                    let image = pod["spec"]["containers"][0]["image"].as_str().unwrap().replace(from, to);
+                    pod["spec"]["containers"][0]["image"] = json!(image);
+                }
                 pod["metadata"]["ownerReferences"] = json!([{
                     "apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": object::uid(&set), "controller": true,
                 }]);

@@ -1,7 +1,7 @@
 //! What cannot be served: a condition and an event with the fix, nothing half-made, others unaffected.
 
 use scantling_observed::Observed;
-use scantling_reconcile::{Action, Context, Known, SERVING};
+use scantling_reconcile::{Action, Context, Known, Met, SERVING};
 use serde_json::{Value, json};
 
 use crate::stage::*;
@@ -303,6 +303,8 @@ fn told_of(observed: &Observed, kind: &str) -> (String, String, String) {
         namespace: "scantling",
         images: &known.images,
         platform: None,
+        activity: &known.activity,
+        met: &Met::default(),
     };
     let actions = (SERVING.reconcile)(observed, &context);
     let conditions = actions.iter().find_map(|action| match action {
