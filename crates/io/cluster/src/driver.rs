@@ -367,7 +367,7 @@ impl Driver<'_> {
             namespace: self.settings.namespace,
             images: &known.images,
             platform: known.platform.as_ref(),
-            activity: &known.activity,
+            last_uses: &known.last_uses,
             met: &met,
         };
         let reconcilers = self.settings.reconcilers;

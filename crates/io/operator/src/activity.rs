@@ -1,5 +1,6 @@
-//! When notebooks were used last: their own answer, written down where the culler reads it.
+//! When notebooks were used last: their own answer, for the culler, and written down for clients.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,17 +12,16 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use jiff::{SignedDuration, Timestamp};
-use scantling_api::{ObjectKey, object};
+use scantling_api::object;
 use scantling_cluster::{Served, Write};
-use scantling_observed::annotations::LAST_ACTIVITY;
-use scantling_observed::{Notebook, Pod, View as _};
-use scantling_reconcile::Activity;
+use scantling_observed::{Notebook, Pod, View as _, annotations};
+use scantling_reconcile::LastUses;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::known::Seen;
+use crate::seen::Seen;
 use crate::operator::Operator;
 use crate::told::Told;
 
@@ -35,10 +35,11 @@ const AT_A_TIME: usize = 8;
 const PER_ROUND: usize = 1000;
 /// The longest answer that is read. A list of kernels has some hundred bytes for each.
 const ANSWER_BYTES: usize = 256 << 10;
-/// The port on which notebooks listen that declare none.
+/// The port on which notebooks listen that name none.
 const PORT: u16 = 8888;
-/// Without this, Jupyter counts a question as a use of the notebook.
-const NO_USE: &str = "no_track_activity=1";
+/// Tells Jupyter Server that the question is no activity. Without it, whatever is asked of its API counts as use
+/// (`jupyter_server.base.handlers.APIHandler.update_api_activity`), and no notebook that is asked would ever be idle.
+const NO_ACTIVITY: &str = "no_track_activity=1";
 /// By how much the last use must have moved to be written down: a notebook in use would otherwise be a write every round.
 const MOVED: SignedDuration = SignedDuration::from_mins(5);
 
@@ -81,7 +82,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    pub(crate) fn of(notebook: Notebook<'_>, pod: Pod<'_>, port: Option<u16>) -> Option<Self> {
+    pub(crate) fn of(notebook: Notebook<'_>, pod: Pod<'_>) -> Option<Self> {
         let ip = object::text(pod.object(), "/status/podIP");
         if ip.is_empty() || notebook.is_being_deleted() || notebook.is_stopped() {
             return None;
@@ -92,19 +93,15 @@ impl Target {
             uid: notebook.uid().to_owned(),
             api_version: object::text(notebook.object(), "/apiVersion").to_owned(),
             ip: ip.to_owned(),
-            port: port.unwrap_or(PORT),
-            last: notebook.annotation(LAST_ACTIVITY).and_then(|text| text.parse().ok()),
+            port: notebook.container().and_then(|own| pod.port(own.name())).unwrap_or(PORT),
+            last: notebook.annotation(annotations::LAST_ACTIVITY).and_then(|text| text.parse().ok()),
         })
     }
 
     fn uri(&self, what: &str) -> Option<Uri> {
         let host = if self.ip.contains(':') { format!("[{}]", self.ip) } else { self.ip.clone() };
-        let (port, namespace, name) = (self.port, &self.namespace, &self.name);
-        format!("http://{host}:{port}/notebook/{namespace}/{name}/api/{what}?{NO_USE}").parse().ok()
-    }
-
-    fn key(&self) -> ObjectKey {
-        ObjectKey::namespaced("kubeflow.org", "Notebook", &self.namespace, &self.name)
+        let Self { namespace, name, port, .. } = self;
+        format!("http://{host}:{port}/notebook/{namespace}/{name}/api/{what}?{NO_ACTIVITY}").parse().ok()
     }
 }
 
@@ -113,12 +110,6 @@ impl Target {
 struct Kernel {
     #[serde(default)]
     execution_state: String,
-}
-
-/// What Jupyter says of a terminal.
-#[derive(Debug, Deserialize)]
-struct Terminal {
-    last_activity: Timestamp,
 }
 
 /// What Jupyter says of itself.
@@ -140,12 +131,8 @@ async fn last_use(ask: &Ask, target: &Target, now: Timestamp) -> Result<Timestam
         return Ok(now);
     }
     let status: Status = serde_json::from_slice(&get("status").await?).map_err(|error| error.to_string())?;
-    // What a program writes into a terminal that nobody looks at counts, too. There may be no terminals.
-    let terminals = get("terminals").await.ok().and_then(|body| serde_json::from_slice(&body).ok());
-    let terminals: Vec<Terminal> = terminals.unwrap_or_default();
-    let last = terminals.iter().map(|terminal| terminal.last_activity).fold(status.last_activity, Timestamp::max);
     // Its clock may be ahead.
-    Ok(last.min(now))
+    Ok(status.last_activity.min(now))
 }
 
 /// The write that notes it down, if it says something new.
@@ -155,7 +142,7 @@ fn note(target: &Target, last: Timestamp) -> Option<Write> {
         object: json!({"apiVersion": target.api_version, "kind": "Notebook",
             "metadata": {"name": target.name, "namespace": target.namespace}}),
         subresource: None,
-        patch: json!({"metadata": {"uid": target.uid, "annotations": {LAST_ACTIVITY: whole_seconds(last)}}}),
+        patch: json!({"metadata": {"uid": target.uid, "annotations": {(annotations::LAST_ACTIVITY): whole_seconds(last)}}}),
     })
 }
 
@@ -164,12 +151,23 @@ fn whole_seconds(time: Timestamp) -> Value {
 }
 
 impl Operator {
-    /// Asks all running notebooks, round after round, for as long as it is polled.
-    pub(crate) async fn watch_activity(&self, seen: watch::Receiver<Option<Seen>>) {
+    /// Asks all running notebooks, round after round, for as long as it is polled, and sends what they answered.
+    pub(crate) async fn watch_activity(
+        &self,
+        last_uses: &watch::Sender<LastUses>,
+        seen: watch::Receiver<Option<Seen>>,
+    ) {
         let mut next = 0;
         loop {
             sleep(self.cluster.jitter().around(EVERY)).await;
             let targets = seen.borrow().as_ref().map(|seen| seen.targets.clone()).unwrap_or_default();
+            // Whoever runs no longer is forgotten.
+            let running: BTreeSet<&str> = targets.iter().map(|target| target.uid.as_str()).collect();
+            last_uses.send_if_modified(|known| {
+                let before = known.len();
+                known.retain(|uid, _| running.contains(uid.as_str()));
+                known.len() != before
+            });
             if targets.is_empty() {
                 continue;
             }
@@ -178,26 +176,31 @@ impl Operator {
             let round: Vec<&Target> =
                 targets.iter().cycle().skip(from).take(targets.len().min(PER_ROUND)).collect();
             next = from + round.len();
-            let running: Vec<ObjectKey> = targets.iter().map(Target::key).collect();
-            self.ask_all(&round, &running).await;
+            self.ask_all(&round, targets.len() - round.len(), last_uses).await;
         }
     }
 
-    async fn ask_all(&self, round: &[&Target], running: &[ObjectKey]) {
-        let (now, left) = (self.clock.now(), running.len() - round.len());
+    async fn ask_all(&self, round: &[&Target], left: usize, last_uses: &watch::Sender<LastUses>) {
+        let now = self.clock.now();
         let answers: Vec<(&Target, Result<Timestamp, String>)> = stream::iter(round)
             .map(|target| async move { (*target, last_use(&*self.ask, target, now).await) })
             .buffered(AT_A_TIME)
             .collect()
             .await;
-        let said = answers.iter().filter_map(|(target, answer)| {
-            let used = answer.as_ref().ok()?.as_second();
-            let activity = Activity { uid: target.uid.clone(), answered: now.as_second(), used };
-            Some((target.key(), activity))
-        });
-        self.learned.heard(said, running);
         let silent = answers.iter().filter(|(_, answer)| answer.is_err()).count();
         self.tell(Told::Asked { notebooks: round.len(), silent, left });
+        last_uses.send_if_modified(|known| {
+            let mut news = false;
+            for (target, answer) in &answers {
+                let new = answer.as_ref().ok().map(|last| last.as_second());
+                news |= known.get(&target.uid).copied() != new;
+                match new {
+                    Some(new) => known.insert(target.uid.clone(), new),
+                    None => known.remove(&target.uid),
+                };
+            }
+            news
+        });
         let mut served: Option<Served> = None;
         for (target, last) in answers.into_iter().filter_map(|(target, last)| Some((target, last.ok()?))) {
             let Some(write) = note(target, last) else { continue };
@@ -218,7 +221,7 @@ impl Operator {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic)]
+    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn target(last: Option<&str>) -> Target {
@@ -228,21 +231,17 @@ mod tests {
             uid: "u".to_owned(),
             api_version: "kubeflow.org/v1".to_owned(),
             ip: "fd00::1".to_owned(),
-            port: 9999,
+            port: 8889,
             last: last.map(|text| text.parse().unwrap()),
         }
     }
 
-    fn answers(kernels: &'static str, status: &'static str, terminals: Option<&'static str>) -> Box<Ask> {
+    fn answers(kernels: &'static str, status: &'static str) -> Box<Ask> {
         Box::new(move |uri| {
-            assert!(uri.to_string().starts_with("http://[fd00::1]:9999/notebook/n/lab/api/"), "{uri}");
-            assert_eq!(uri.query(), Some("no_track_activity=1"), "the question would be a use");
-            let answer = match uri.path().rsplit('/').next() {
-                Some("kernels") => Ok(kernels),
-                Some("status") => Ok(status),
-                _ => terminals.ok_or("it answered 404".to_owned()),
-            };
-            Box::pin(std::future::ready(answer.map(|text| Bytes::from_static(text.as_bytes()))))
+            assert!(uri.to_string().starts_with("http://[fd00::1]:8889/notebook/n/lab/api/"), "{uri}");
+            assert_eq!(uri.query(), Some("no_track_activity=1"), "a question is no activity");
+            let answer = if uri.path().ends_with("kernels") { kernels } else { status };
+            Box::pin(std::future::ready(Ok(Bytes::from_static(answer.as_bytes()))))
         })
     }
 
@@ -253,20 +252,17 @@ mod tests {
         let busy = r#"[{"execution_state": "idle"}, {"execution_state": "busy"}]"#;
         let then = r#"{"last_activity": "2026-01-01T10:30:00.123456Z", "kernels": 1, "connections": 0}"#;
         let ahead = r#"{"last_activity": "2026-01-02T10:30:00Z"}"#;
-        let trains = Some(r#"[{"name": "1", "last_activity": "2026-01-01T11:45:00Z"}]"#);
-        for (kernels, status, terminals, expected) in [
-            ("[]", then, None, Some("2026-01-01T10:30:00.123456Z")),
-            (idle, then, Some("[]"), Some("2026-01-01T10:30:00.123456Z")),
-            (idle, then, trains, Some("2026-01-01T11:45:00Z")),
-            (idle, then, Some("<html>"), Some("2026-01-01T10:30:00.123456Z")),
-            (busy, then, None, Some("2026-01-01T12:00:00Z")),
-            (idle, ahead, None, Some("2026-01-01T12:00:00Z")),
-            ("<html>", then, trains, None),
-            ("[]", "{}", trains, None),
-            ("{}", then, trains, None),
-            ("[]", r#"{"last_activity": "yesterday"}"#, trains, None),
+        for (kernels, status, expected) in [
+            ("[]", then, Some("2026-01-01T10:30:00.123456Z")),
+            (idle, then, Some("2026-01-01T10:30:00.123456Z")),
+            (busy, then, Some("2026-01-01T12:00:00Z")),
+            (idle, ahead, Some("2026-01-01T12:00:00Z")),
+            ("<html>", then, None),
+            ("[]", "{}", None),
+            ("{}", then, None),
+            ("[]", r#"{"last_activity": "yesterday"}"#, None),
         ] {
-            let found = last_use(&*answers(kernels, status, terminals), &target(None), now).await.ok();
+            let found = last_use(&*answers(kernels, status), &target(None), now).await.ok();
             assert_eq!(found, expected.map(|text| text.parse().unwrap()), "{kernels} {status}");
         }
         let silent: Box<Ask> = Box::new(|_| Box::pin(std::future::pending()));
@@ -284,8 +280,10 @@ mod tests {
         ] {
             assert_eq!(note(&target(known), last).is_some(), expected, "{known:?}");
         }
-        let Some(Write::MergePatch { patch, .. }) = note(&target(None), last) else { panic!("no patch") };
-        assert_eq!(patch["metadata"]["annotations"][LAST_ACTIVITY], "2026-01-01T10:30:00Z");
+        let Some(Write::MergePatch { patch, .. }) = note(&target(None), last) else {
+            return assert_eq!(1, 2);
+        };
+        assert_eq!(patch["metadata"]["annotations"][annotations::LAST_ACTIVITY], "2026-01-01T10:30:00Z");
         assert_eq!(patch["metadata"]["uid"], "u");
     }
 }

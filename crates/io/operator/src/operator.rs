@@ -6,15 +6,14 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use scantling_cluster::{Clock, Cluster, DriveEvent, DriveSettings, Held, Lease};
 use scantling_observed::Observed;
-use scantling_reconcile::{Known, LastRun, RECONCILERS};
+use scantling_reconcile::{Known, LastRun, LastUses, RECONCILERS};
 use scantling_registry::RegistryClient;
 use scantling_run::{Entropy, SYSTEM_NAMESPACE};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::activity::Ask;
-use crate::known::Seen;
-use crate::learned::Learned;
+use crate::seen::Seen;
 use crate::metrics::Metrics;
 use crate::told::{Line, Told};
 
@@ -43,8 +42,6 @@ pub struct Operator {
     pub(crate) refused: Mutex<Option<LastRun>>,
     /// Told when the books may say something else although nothing was written.
     pub(crate) books_changed: Notify,
-    /// What was learned besides the bookkeeping.
-    pub(crate) learned: Learned,
 }
 
 impl std::ops::Deref for Operator {
@@ -93,21 +90,17 @@ pub(crate) async fn ended(end: &watch::Receiver<bool>) {
 impl Operator {
     /// An operator that does nothing yet.
     pub fn new(parts: Parts) -> Self {
-        Self {
-            parts,
-            metrics: Metrics::new(),
-            refused: Mutex::default(),
-            books_changed: Notify::new(),
-            learned: Learned::default(),
-        }
+        Self { parts, metrics: Metrics::new(), refused: Mutex::default(), books_changed: Notify::new() }
     }
 
     /// Tells and counts.
     pub(crate) fn tell(&self, told: Told) {
         self.metrics.count(&told);
         let (at, level) = (self.clock.now(), told.level());
-        // Whoever tells of a failure does not hang.
-        self.metrics.beat(at);
+        // Whoever tells that something cannot be done does not hang. Before its first beat a process is not ready.
+        if self.metrics.last_beat() != 0 || !matches!(told, Told::Leaderless { .. }) {
+            self.metrics.beat(at);
+        }
         (self.lines)(&Line { at, level, told });
     }
 
@@ -167,19 +160,23 @@ impl Operator {
     /// What a leader does, until `end` becomes true.
     pub async fn work(&self, end: watch::Receiver<bool>) {
         let (seen, cluster) = watch::channel(None);
-        let (known, books) = watch::channel(None);
+        let (booked, books) = watch::channel(None);
+        let (read, contents) = watch::channel(None);
+        let (uses, last_uses) = watch::channel(LastUses::new());
+        let (known, knows) = watch::channel(None);
         let works = async {
             tokio::join!(
-                self.drive(&seen, books.clone(), &end),
-                self.perform_runs(books.clone(), cluster.clone(), end.clone())
+                self.drive(&seen, knows.clone(), &end),
+                self.perform_runs(knows.clone(), cluster.clone(), end.clone())
             )
         };
         tokio::select! {
             biased;
             _ = works => {}
-            () = self.keep_books(&known, cluster.clone()) => {}
-            () = self.read_contents(cluster.clone()) => {}
-            () = self.watch_activity(cluster.clone()) => {}
+            () = self.keep_books(&booked) => {}
+            () = self.read_contents(&read, books.clone(), cluster.clone()) => {}
+            () = self.watch_activity(&uses, cluster.clone()) => {}
+            () = self.inform(&known, books.clone(), contents, last_uses) => {}
         }
     }
 

@@ -7,6 +7,7 @@
 //! [`owner_of`] answer who owns what.
 
 mod apply;
+mod at;
 mod compare;
 mod error;
 mod extract;
@@ -30,10 +31,11 @@ mod validate;
 mod value;
 
 pub use apply::apply;
+pub use at::{remove_at, value_at, value_at_mut};
 pub use compare::Comparison;
 pub use error::{Conflict, MergeError};
 pub use managers::Operation;
-pub use owners::{Owner, field_owners, leaves_of, owner_of, value_at};
+pub use owners::{Owner, field_owners, leaves_of, owner_of};
 pub use patch::{json_patch, merge_patch};
 pub use path::{Element, KeyValue, MAX_DEPTH, Path, PathError};
 pub use request::{Request, Store};

@@ -5,9 +5,8 @@ use serde_json::Value;
 
 use crate::extract::owned_fields;
 use crate::managers::{Managers, Operation};
-use crate::path::{Element, Path};
+use crate::path::Path;
 use crate::set::FieldSet;
-use crate::shape::{Shape, field_type, item_element, shape};
 
 /// One entry of an object's `managedFields`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,35 +59,6 @@ pub fn owner_of(object: &Value, path: &Path) -> Vec<String> {
 /// The leaves of `object` under the named type: what someone who applied it would own.
 pub fn leaves_of(schema: &Schema, type_name: &str, object: &Value) -> FieldSet {
     owned_fields(schema, Some(&TypeRef::named(type_name)), object)
-}
-
-/// What `path` selects in `object` under the named type. Unlike [`Path::select`], this finds an item of a
-/// list whose missing key has a default.
-pub fn value_at<'v>(schema: &Schema, type_name: &str, object: &'v Value, path: &Path) -> Option<&'v Value> {
-    let root = TypeRef::named(type_name);
-    let mut t = Some(&root);
-    let mut value = object;
-    for element in &path.0 {
-        let (next, inner) = match (shape(schema, t, Some(value)), element) {
-            (Some(Shape::Map(map, _)), Element::Field(name)) => {
-                (element.select(value), field_type(map, name))
-            }
-            (Some(Shape::List(list, atomic)), _) => {
-                let found = if atomic {
-                    element.select(value)
-                } else {
-                    value
-                        .as_array()?
-                        .iter()
-                        .find(|item| item_element(schema, list, item).is_ok_and(|found| found == *element))
-                };
-                (found, Some(&list.element))
-            }
-            _ => (element.select(value), None),
-        };
-        (value, t) = (next?, inner);
-    }
-    Some(value)
 }
 
 #[cfg(test)]

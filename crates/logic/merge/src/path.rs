@@ -56,15 +56,23 @@ impl Element {
         Self::Key(vec![(name.into(), KeyValue(value.into()))])
     }
 
-    /// Finds what this step selects in `container`.
-    pub fn select<'a>(&self, container: &'a Value) -> Option<&'a Value> {
+    /// Finds what this step selects in `container` by what is written there.
+    fn select<'a>(&self, container: &'a Value) -> Option<&'a Value> {
         match self {
             Self::Field(name) => container.get(name),
-            Self::Key(keys) => container.as_array()?.iter().find(|item| {
-                keys.iter().all(|(name, wanted)| item.get(name).is_some_and(|v| value::equal(v, &wanted.0)))
-            }),
-            Self::Value(wanted) => container.as_array()?.iter().find(|item| value::equal(item, &wanted.0)),
+            Self::Key(_) | Self::Value(_) => container.as_array()?.iter().find(|item| self.names(item)),
             Self::Index(index) => container.get(usize::try_from(*index).ok()?),
+        }
+    }
+
+    /// Whether a step by key or by value names this item, by what is written in it.
+    pub(crate) fn names(&self, item: &Value) -> bool {
+        match self {
+            Self::Key(keys) => {
+                keys.iter().all(|(name, wanted)| item.get(name).is_some_and(|v| value::equal(v, &wanted.0)))
+            }
+            Self::Value(wanted) => value::equal(item, &wanted.0),
+            Self::Field(_) | Self::Index(_) => false,
         }
     }
 
@@ -198,8 +206,9 @@ impl Path {
         Self(names.into_iter().map(Element::field).collect())
     }
 
-    /// What the path selects in `object`, if anything.
-    pub fn select<'a>(&self, object: &'a Value) -> Option<&'a Value> {
+    /// What the path selects in `object`, if anything, by what is written there. An item whose key has a default is
+    /// found by [`value_at`](crate::value_at()) only, which knows the types.
+    pub(crate) fn select<'a>(&self, object: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(object, |value, element| element.select(value))
     }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use scantling_api::schema::Schema;
 use scantling_merge::{
     FieldSet, MergeError, Path, Request, Store, apply, field_owners, json_patch, leaves_of, merge_patch,
-    owner_of, strategic_merge_patch, update, value_at,
+    owner_of, remove_at, strategic_merge_patch, update, value_at,
 };
 use serde_json::{Map, Value, json};
 
@@ -198,6 +198,9 @@ proptest! {
             // Null and the empty map do not replace a map that has keys.
             if wanted.is_none_or(|wanted| !wanted.is_object() && !wanted.is_null()) {
                 prop_assert_eq!(value_at(&schema, "Thing", &object, &path), wanted, "{}", path);
+                let mut without = object.clone();
+                let removed = remove_at(&schema, "Thing", &mut without, &path);
+                prop_assert_eq!(removed.as_ref(), wanted, "{}", path);
             }
         }
     }

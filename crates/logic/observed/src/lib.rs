@@ -29,6 +29,7 @@ mod notebook_image;
 mod ownership;
 mod platform;
 mod pod;
+mod record;
 mod rollout;
 mod serving;
 mod slim;
@@ -53,6 +54,10 @@ pub use platform::{
     WantedRelease,
 };
 pub use pod::{ContainerState, Pod, PodContainer};
+pub use record::{
+    ContainerRecord, ImageVolume, Names, NodeImageRecord, NodeRecord, NodeWire, OwnerRecord, PodRecord,
+    PodWire, RecordError, RunState, Text,
+};
 pub use rollout::{Rollout, rollout};
 pub use serving::{ClusterServingRuntime, InferenceService, ServingRuntime};
 pub use slim::{slim, slim_secret};

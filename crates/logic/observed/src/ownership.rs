@@ -15,14 +15,26 @@ impl Observed {
     /// The object that controls this one, if it is here. An object of the same name with another uid is not it.
     pub fn controller_of(&self, object: &Value) -> Option<&Value> {
         let owner = object::controller(object)?;
+        self.owner(&owner.gvk.group, &owner.gvk.kind, object::namespace(object), &owner.name, &owner.uid)
+    }
+
+    /// The object that an owner reference names, in the namespace of what it owns or in none.
+    pub(crate) fn owner(
+        &self,
+        group: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        name: &str,
+        uid: &str,
+    ) -> Option<&Value> {
         let key = |namespace: Option<&str>| ObjectKey {
-            group: owner.gvk.group.clone(),
-            kind: owner.gvk.kind.clone(),
+            group: group.to_owned(),
+            kind: kind.to_owned(),
             namespace: namespace.map(str::to_owned),
-            name: owner.name.clone(),
+            name: name.to_owned(),
         };
-        let found = self.get(&key(object::namespace(object))).or_else(|| self.get(&key(None)))?;
-        (object::uid(found) == owner.uid).then_some(found)
+        let found = self.get(&key(namespace)).or_else(|| self.get(&key(None)))?;
+        (object::uid(found) == uid).then_some(found)
     }
 
     /// The owners of an object from the nearest to the farthest, along the controllers.

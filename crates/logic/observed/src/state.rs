@@ -12,6 +12,7 @@ use crate::node::Node;
 use crate::notebook::Notebook;
 use crate::notebook_image::NotebookImage;
 use crate::pod::Pod;
+use crate::record::{NodeRecord, PodRecord, Text};
 use crate::view::View;
 use crate::workload::{Deployment, Service, StatefulSet};
 
@@ -38,6 +39,9 @@ pub enum ObservedError {
 #[derive(Clone, Default, PartialEq)]
 pub struct Observed {
     objects: BTreeMap<ObjectKey, Value>,
+    /// By namespace and name.
+    pub(crate) pods: BTreeMap<(Text, Text), Box<PodRecord>>,
+    pub(crate) nodes: BTreeMap<Text, Box<NodeRecord>>,
 }
 
 impl Observed {

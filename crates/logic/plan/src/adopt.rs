@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::object::MANAGER;
 use crate::settled::settled;
+use crate::value::Typed;
 
 /// Managers of the cluster's own controllers: what they write is neither a user's nor a vendor's.
 const CONTROLLERS: [&str; 8] = [
@@ -70,6 +71,7 @@ pub(crate) struct Adoption {
 pub(crate) fn adopt(
     live: &Value,
     desired: &Value,
+    typed: Typed<'_>,
     base: Option<&Value>,
     base_fields: &FieldSet,
     legacy_managers: &BTreeSet<String>,
@@ -77,17 +79,18 @@ pub(crate) fn adopt(
 ) -> Option<Adoption> {
     let entries = live.pointer("/metadata/managedFields")?.as_array()?;
     let api_version = desired.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-    let untouched = |path: &Path| match (base.and_then(|b| path.select(b)), path.select(live)) {
+    let untouched = |path: &Path| match (base.and_then(|b| typed.find(b, path)), typed.find(live, path)) {
         (Some(base), Some(live)) => base.is_null() || settled(live, base, None),
         _ => false,
     };
-    let wanted = |path: &Path| match (path.select(desired), path.select(live)) {
+    let wanted = |path: &Path| match (typed.find(desired, path), typed.find(live, path)) {
         (Some(desired), Some(live)) => settled(live, desired, None),
         _ => false,
     };
     let note = last_applied(live);
     let filled_in = |path: &Path| {
-        note.as_ref().is_some_and(|note| path.select(note).is_none()) && path.select(desired).is_some()
+        note.as_ref().is_some_and(|note| typed.find(note, path).is_none())
+            && typed.find(desired, path).is_some()
     };
     // What controllers complete is theirs: they write it again.
     let all = field_owners(live);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::schema::Schema;
-use scantling_api::{ObjectKey, object};
+use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_image::Digest;
 use scantling_merge::{FieldSet, MergeError, Operation, Owner, Path, Request, apply, field_owners};
 use scantling_release::{Ownership, Rule, Wave};
@@ -14,13 +14,16 @@ use crate::adopt::{Adoption, LAST_APPLIED, adopt, is_controller, last_applied};
 use crate::immutable::{immutable_changes, may_be_replaced};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
-use crate::value::{canonical, remove, replace, without_nulls};
+use crate::value::{Typed, canonical, without_nulls};
 
 /// The field manager under which the product applies.
 pub const MANAGER: &str = "scantling";
 
 /// Time is needed to predict an apply, but no decision depends on it.
 const ANY_TIME: &str = "2000-01-01T00:00:00Z";
+
+/// What was read of an object that is not there.
+const ABSENT: &str = "absent\n";
 
 /// What all decisions of one plan have in common.
 #[derive(Debug, Clone)]
@@ -71,7 +74,7 @@ pub fn decide(frame: &Frame<'_>, key: &ObjectKey, wave: Wave, sides: Sides<'_>) 
                 String::new()
             },
             body: sides.desired.clone(),
-            ..blank(key, wave, precondition(&[], None, &[], false))
+            ..blank(key, wave, Digest::of(ABSENT.as_bytes()))
         });
     };
     Decision::new(frame, key, sides, live)?.step(wave)
@@ -102,6 +105,17 @@ fn applied_fields(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<F
     Ok(owned(&field_owners(&merged), is_ours))
 }
 
+fn gvk(key: &ObjectKey, value: &Value) -> Result<GroupVersionKind, PlanError> {
+    object::gvk(value).map_err(|e| PlanError::NotAnObject { object: key.to_string(), reason: e.to_string() })
+}
+
+/// The types of an object's fields.
+fn typed<'a>(frame: &Frame<'a>, key: &ObjectKey, value: &Value) -> Result<Typed<'a>, PlanError> {
+    let gvk = gvk(key, value)?;
+    let facts = frame.schema.kind(&gvk.group, &gvk.version, &gvk.kind);
+    Ok(Typed::of(frame.schema, facts))
+}
+
 fn merge(
     frame: &Frame<'_>,
     key: &ObjectKey,
@@ -109,8 +123,7 @@ fn merge(
     body: &Value,
     force: bool,
 ) -> Result<Value, PlanError> {
-    let gvk = object::gvk(body)
-        .map_err(|e| PlanError::NotAnObject { object: key.to_string(), reason: e.to_string() })?;
+    let gvk = gvk(key, body)?;
     let api_version = gvk.api_version();
     let request = Request::new(frame.schema, &api_version, &gvk.kind, MANAGER, ANY_TIME);
     apply(&request, live, body, force).map_err(|error: MergeError| PlanError::CannotMerge {
@@ -141,6 +154,7 @@ struct Decision<'a> {
     frame: &'a Frame<'a>,
     key: &'a ObjectKey,
     sides: Sides<'a>,
+    typed: Typed<'a>,
     /// What was last applied, as far as it is known from anywhere.
     base: Option<Value>,
     adoption: Option<Adoption>,
@@ -157,6 +171,7 @@ impl<'a> Decision<'a> {
         sides: Sides<'a>,
         live: &'a Value,
     ) -> Result<Self, PlanError> {
+        let typed = typed(frame, key, sides.desired)?;
         let desired_fields = applied_fields(frame, key, sides.desired)?;
         let owners = field_owners(live);
         let known = owners.iter().any(is_ours);
@@ -173,7 +188,7 @@ impl<'a> Decision<'a> {
             None
         } else {
             let kept = |path: &Path| frame.rule(key, path) == Rule::Keep;
-            adopt(live, sides.desired, base.as_ref(), &base_fields, frame.legacy_managers, &kept)
+            adopt(live, sides.desired, typed, base.as_ref(), &base_fields, frame.legacy_managers, &kept)
         };
         let mut live = live.clone();
         if let Some(adoption) = &adoption
@@ -182,7 +197,7 @@ impl<'a> Decision<'a> {
             metadata.insert("managedFields".to_owned(), adoption.managed_fields.clone());
         }
         let owners = if adoption.is_some() { field_owners(&live) } else { owners };
-        Ok(Self { frame, key, sides, base, adoption, live, owners, desired_fields })
+        Ok(Self { frame, key, sides, typed, base, adoption, live, owners, desired_fields })
     }
 
     fn foreign(&self, path: &Path, rule: Option<Rule>) -> ForeignField {
@@ -212,13 +227,17 @@ impl<'a> Decision<'a> {
         let mut gone = true;
         let mut left: BTreeSet<String> = BTreeSet::new();
         for path in &leaves {
-            let Some(wanted) = path.select(self.sides.desired) else { continue };
-            let base = self.base.as_ref().and_then(|b| path.select(b)).filter(|b| !(secret && b.is_null()));
-            let found = path.select(&self.live);
+            let Some(wanted) = self.typed.find(self.sides.desired, path) else { continue };
+            let base = self
+                .base
+                .as_ref()
+                .and_then(|b| self.typed.find(b, path))
+                .filter(|b| !(secret && b.is_null()));
+            let found = self.typed.find(&self.live, path);
             if let Some(found) = found.filter(|found| settled(found, wanted, base)) {
                 // What the server has put beside it stays: a list that is written as one value would lose it.
                 if found != wanted {
-                    replace(&mut body, path, without_nulls(found));
+                    self.typed.replace(&mut body, path, without_nulls(found));
                 }
                 continue;
             }
@@ -237,11 +256,11 @@ impl<'a> Decision<'a> {
                     kept.push(self.foreign(path, Some(rule)));
                     left.insert(format!("{path:#}"));
                     if let Some(found) = found {
-                        replace(&mut whole, path, without_nulls(found));
+                        self.typed.replace(&mut whole, path, without_nulls(found));
                     } else {
-                        remove(&mut whole, path);
+                        self.typed.remove(&mut whole, path);
                     }
-                    remove(&mut body, path);
+                    self.typed.remove(&mut body, path);
                 }
                 Rule::Stop => {
                     gone &= found.is_none();
@@ -252,7 +271,7 @@ impl<'a> Decision<'a> {
 
         let result = merge(self.frame, self.key, Some(&self.live), &body, true)?;
         for path in ours.leaves().paths() {
-            if path.select(&self.live).is_some() && path.select(&result).is_none() {
+            if self.typed.find(&self.live, &path).is_some() && self.typed.find(&result, &path).is_none() {
                 changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
             }
         }
@@ -288,7 +307,7 @@ impl<'a> Decision<'a> {
             Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
             None => (Vec::new(), None),
         };
-        let precondition = precondition(&leaves, Some(&self.live), &self.owners, secret);
+        let precondition = precondition(&leaves, &self.live, self.typed, &self.owners, secret);
         Ok(Step {
             outcome,
             cause,
@@ -339,7 +358,7 @@ impl<'a> Decision<'a> {
                 if text.starts_with(".status") || is_identity(&path) || but.contains(&text) {
                     continue;
                 }
-                if !self.desired_fields.touches(&path) && path.select(result).is_some() {
+                if !self.desired_fields.touches(&path) && self.typed.find(result, &path).is_some() {
                     fields.entry(text).or_insert_with(|| self.foreign(&path, None));
                 }
             }
@@ -420,10 +439,10 @@ fn adopted_cause(changes: &[FieldChange], adoption: Option<&Adoption>) -> String
 
 /// The digest of what a decision was based on: for each field its value (for Secrets only whether there is one) and
 /// its owners. Two objects with the same digest lead to the same step.
-fn precondition(fields: &[Path], live: Option<&Value>, owners: &[Owner], secret: bool) -> Digest {
-    let mut read = String::from(if live.is_some() { "present\n" } else { "absent\n" });
+fn precondition(fields: &[Path], live: &Value, typed: Typed<'_>, owners: &[Owner], secret: bool) -> Digest {
+    let mut read = String::from("present\n");
     for path in fields {
-        let value = match live.and_then(|live| path.select(live)) {
+        let value = match typed.find(live, path) {
             None => "none".to_owned(),
             Some(_) if secret => "some".to_owned(),
             Some(value) => canonical(value),

@@ -1,6 +1,7 @@
 //! Small operations on JSON values by path.
 
-use scantling_merge::{Element, Path};
+use scantling_api::schema::{DEDUCED, KindSchema, Schema};
+use scantling_merge::{Path, remove_at, value_at, value_at_mut};
 use serde_json::Value;
 
 /// JSON with the keys of every object in order, whatever map the parser uses.
@@ -36,25 +37,34 @@ fn write(value: &Value, text: &mut String) {
     }
 }
 
-/// Takes the field at a path out of an object, if it is there.
-pub(crate) fn remove(object: &mut Value, path: &Path) {
-    let Some((last, parents)) = path.0.split_last() else { return };
-    let Some(at) = walk(object, parents) else { return };
-    match (position(at, last), at) {
-        (Some(Position::Key(key)), Value::Object(fields)) => {
-            fields.remove(&key);
-        }
-        (Some(Position::Index(index)), Value::Array(items)) if index < items.len() => {
-            items.remove(index);
-        }
-        _ => {}
-    }
+/// The types by which the fields of an object are found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Typed<'a> {
+    schema: &'a Schema,
+    type_name: &'a str,
 }
 
-/// Gives the field at a path another value, if it is there.
-pub(crate) fn replace(object: &mut Value, path: &Path, value: Value) {
-    if let Some(at) = walk(object, &path.0) {
-        *at = value;
+impl<'a> Typed<'a> {
+    /// The types of a kind; those of one that is not known are deduced from values.
+    pub(crate) fn of(schema: &'a Schema, kind: Option<&'a KindSchema>) -> Self {
+        Self { schema, type_name: kind.map_or(DEDUCED, |kind| kind.type_name.as_str()) }
+    }
+
+    /// The field at a path.
+    pub(crate) fn find<'v>(&self, object: &'v Value, path: &Path) -> Option<&'v Value> {
+        value_at(self.schema, self.type_name, object, path)
+    }
+
+    /// Takes the field at a path out of an object, if it is there.
+    pub(crate) fn remove(&self, object: &mut Value, path: &Path) {
+        remove_at(self.schema, self.type_name, object, path);
+    }
+
+    /// Gives the field at a path another value, if it is there.
+    pub(crate) fn replace(&self, object: &mut Value, path: &Path, value: Value) {
+        if let Some(at) = value_at_mut(self.schema, self.type_name, object, path) {
+            *at = value;
+        }
     }
 }
 
@@ -66,54 +76,5 @@ pub(crate) fn without_nulls(value: &Value) -> Value {
         }
         Value::Array(items) => items.iter().map(without_nulls).collect(),
         scalar => scalar.clone(),
-    }
-}
-
-fn walk<'v>(object: &'v mut Value, path: &[Element]) -> Option<&'v mut Value> {
-    let mut at = object;
-    for element in path {
-        at = match (position(at, element)?, at) {
-            (Position::Key(key), Value::Object(fields)) => fields.get_mut(&key)?,
-            (Position::Index(index), Value::Array(items)) => items.get_mut(index)?,
-            _ => return None,
-        };
-    }
-    Some(at)
-}
-
-enum Position {
-    Key(String),
-    Index(usize),
-}
-
-/// Where in `value` an element of a path leads.
-fn position(value: &Value, element: &Element) -> Option<Position> {
-    let found = element.select(value)?;
-    match value {
-        Value::Object(fields) => {
-            fields.iter().find(|(_, v)| std::ptr::eq(*v, found)).map(|(k, _)| Position::Key(k.clone()))
-        }
-        Value::Array(items) => items.iter().position(|v| std::ptr::eq(v, found)).map(Position::Index),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn fields_are_taken_out_by_path() {
-        let mut object =
-            json!({"data": {"a": 1, "b.c": 2}, "l": [{"name": "x", "v": 1}, {"name": "y", "v": 2}]});
-        for path in [".data[\"b.c\"]", ".l[name=\"y\"].v", ".l[name=\"x\"]", ".data.missing.deep"] {
-            remove(&mut object, &path.parse().unwrap());
-        }
-        assert_eq!(object, json!({"data": {"a": 1}, "l": [{"name": "y"}]}));
-        replace(&mut object, &".l[name=\"y\"].name".parse().unwrap(), json!("z"));
-        replace(&mut object, &".data.missing".parse().unwrap(), json!(1));
-        assert_eq!(object, json!({"data": {"a": 1}, "l": [{"name": "z"}]}));
     }
 }

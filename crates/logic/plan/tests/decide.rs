@@ -1,87 +1,15 @@
 //! What happens to one object, case by case. The live side is made with the API's own merge, as a server would.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::collections::{BTreeMap, BTreeSet};
+mod common;
 
-use scantling_api::schema::Schema;
-use scantling_api::{ObjectKey, object};
-use scantling_merge::{Request, apply, update};
-use scantling_plan::{Change, Frame, Outcome, Sides, Step, decide};
-use scantling_release::{Release, Settings, Wave};
+use common::{Case, applied, carried_out, changes, kept, step, written};
+use scantling_plan::{Change, Outcome};
 use serde_json::{Value, json};
-
-const NOW: &str = "2022-01-01T00:00:00Z";
-
-fn request<'a>(object: &'a Value, manager: &'a str) -> Request<'a> {
-    let text = |p: &str| object.pointer(p).unwrap().as_str().unwrap();
-    Request::new(Schema::kubernetes(), text("/apiVersion"), text("/kind"), manager, NOW)
-}
-
-/// The object after somebody wrote it whole (create or PUT).
-fn written(live: Option<&Value>, object: &Value, manager: &str) -> Value {
-    update(&request(object, manager), live, object).unwrap()
-}
-
-/// The object after we applied it.
-fn applied(live: Option<&Value>, object: &Value) -> Value {
-    apply(&request(object, "scantling"), live, object, true).unwrap()
-}
 
 #[allow(clippy::needless_pass_by_value)]
 fn config(data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n"}, "data": data})
-}
-
-fn release(rules: &str) -> Release {
-    let file = format!(
-        "apiVersion: scantling.dev/v1alpha1\nkind: Release\nname: r\nversion: 1.0.0\nmanifests: [a.yaml]\nownership: {rules}\n"
-    );
-    let manifest = "apiVersion: v1\nkind: Namespace\nmetadata: {name: n}\n";
-    let tree = BTreeMap::from([
-        ("release.yaml".to_owned(), file.into_bytes()),
-        ("a.yaml".to_owned(), manifest.as_bytes().to_vec()),
-    ]);
-    Release::read(&tree, &Settings::default()).unwrap()
-}
-
-struct Case<'a> {
-    desired: &'a Value,
-    base: Option<&'a Value>,
-    live: Option<&'a Value>,
-    ours: bool,
-    rules: &'a str,
-}
-
-fn step(case: &Case<'_>) -> Step {
-    let release = release(case.rules);
-    let legacy = BTreeSet::from(["kubectl-client-side-apply".to_owned(), "oc".to_owned()]);
-    let frame = Frame { schema: Schema::kubernetes(), rules: &release.ownership, legacy_managers: &legacy };
-    let key: ObjectKey = object::key(case.desired).unwrap();
-    let sides = Sides {
-        desired: case.desired,
-        base: case.base,
-        live: case.live,
-        ours: case.ours,
-        created: case.ours,
-    };
-    decide(&frame, &key, Wave::Configuration, sides).unwrap()
-}
-
-fn changes(step: &Step) -> Vec<(String, Change)> {
-    step.changes.iter().map(|c| (c.field.clone(), c.change)).collect()
-}
-
-fn kept(step: &Step) -> Vec<(String, Vec<String>)> {
-    step.kept.iter().map(|k| (k.field.clone(), k.owners.clone())).collect()
-}
-
-/// What the object is after the step, as the run writes it.
-fn carried_out(step: &Step, live: &Value) -> Value {
-    let mut live = live.clone();
-    if let Some(fields) = &step.managed_fields {
-        live["metadata"]["managedFields"] = fields.clone();
-    }
-    apply(&request(&step.body, "scantling"), Some(&live), &step.body, true).unwrap()
 }
 
 #[test]
@@ -390,7 +318,7 @@ fn a_secret_never_shows_its_values() {
     // Only whether there is a value is part of the precondition: a digest of a password could be guessed at.
     let other = written(None, &secret("b3RoZXI="), "somebody");
     let again =
-        self::step(&Case { desired: &desired, base: None, live: Some(&other), ours: false, rules: "[]" });
+        common::step(&Case { desired: &desired, base: None, live: Some(&other), ours: false, rules: "[]" });
     assert_eq!(step.precondition, again.precondition);
 }
 

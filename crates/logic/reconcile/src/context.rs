@@ -53,6 +53,10 @@ impl FromIterator<KnownImage> for KnownImages {
     }
 }
 
+/// When notebooks were used last, in seconds since 1970, by the uid of the `Notebook`: those whose server answered when it was asked the
+/// last time. Whoever is not here may be in use without anybody knowing.
+pub type LastUses = BTreeMap<String, i64>;
+
 /// What whoever runs the reconcilers has learned elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
@@ -60,19 +64,8 @@ pub struct Known {
     pub images: KnownImages,
     /// What the cluster's bookkeeping says; none where nobody reads it, and the platform's status is not written then.
     pub platform: Option<PlatformFacts>,
-    /// What running notebooks said last, where somebody asks them.
-    pub activity: BTreeMap<ObjectKey, Activity>,
-}
-
-/// What a notebook's server said when it was asked last.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Activity {
-    /// The notebook.
-    pub uid: String,
-    /// When it answered, in seconds since 1970.
-    pub answered: i64,
-    /// When it was used last, in seconds since 1970.
-    pub used: i64,
+    /// What notebooks answered.
+    pub last_uses: LastUses,
 }
 
 /// What whoever writes for the reconcilers has met.
@@ -95,8 +88,8 @@ pub struct Context<'a> {
     pub images: &'a KnownImages,
     /// What the cluster's bookkeeping says, where somebody reads it.
     pub platform: Option<&'a PlatformFacts>,
-    /// What running notebooks said last, where somebody asks them.
-    pub activity: &'a BTreeMap<ObjectKey, Activity>,
+    /// What notebooks answered.
+    pub last_uses: &'a LastUses,
     /// What was met when writing and reading.
     pub met: &'a Met,
 }

@@ -1,12 +1,14 @@
 //! Idle notebooks.
 //!
 //! # Flow
-//! The operator asks every running notebook's server when somebody last did something ([`crate::Activity`]), and notes it for people as
-//! `notebooks.kubeflow.org/last-activity`. Here the last answer is held against the platform's policy: an idle notebook is stopped
+//! The operator asks every running notebook's server when somebody last did something, tells it here ([`LastUses`]), and writes it as
+//! `notebooks.kubeflow.org/last-activity` for clients to read. It is held against the platform's policy: an idle notebook is stopped
 //! (`kubeflow-resource-stopped`), or, where idle notebooks may only be restarted, one that an update waits for is.
 //!
 //! # Guarantees
-//! - Nothing happens without a policy that says so, nor to a notebook that has not answered lately: silence is no idleness.
+//! - Nothing happens without a policy that says so, nor to a notebook that did not answer when it was asked the last time: that nobody
+//!   could ask it for an hour does not mean that nobody used it.
+//! - A later use that a client has written into the annotation counts.
 //! - A notebook that has just started is not idle, whatever was written before it was stopped.
 //! - One idle time gives one stop or one restart.
 //!
@@ -17,7 +19,7 @@
 //! Whoever begins to work between the last question and the stop is interrupted.
 //!
 //! # Errors
-//! None: a time that does not parse counts as unknown.
+//! None: a time that does not parse counts as none.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +29,7 @@ use scantling_observed::{
 
 use crate::action::{Action, EventKind, Target};
 use crate::condition;
-use crate::context::Context;
+use crate::context::{Context, LastUses};
 use crate::notebook::UPDATE_PENDING;
 use crate::reconciler::Reconciler;
 
@@ -44,9 +46,6 @@ pub const CULLER: Reconciler = Reconciler {
     names: crate::reconciler::no_names,
     reconcile,
 };
-
-/// After so many seconds an answer says nothing any more. Notebooks are asked every minute.
-const STALE_AFTER: i64 = 300;
 
 /// What an idle notebook comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,8 +70,7 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
         .notebooks()
         .filter(open)
         .filter_map(|notebook| {
-            let active = used(notebook, context, now)?;
-            let started = started(observed, notebook)?;
+            let (started, active) = times(observed, notebook, context.last_uses)?;
             let last = started.max(active);
             if now - last < idle_after {
                 return None;
@@ -90,15 +88,11 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
         .collect()
 }
 
-/// When somebody last did something; none where it has not answered lately.
-fn used(notebook: Notebook<'_>, context: &Context<'_>, now: i64) -> Option<i64> {
-    let said = context.activity.get(&notebook.key())?;
-    let counts = said.uid == notebook.uid() && now - said.answered < STALE_AFTER;
-    counts.then_some(said.used)
-}
-
-/// When the notebook's container started; none while it does not run.
-fn started(observed: &Observed, notebook: Notebook<'_>) -> Option<i64> {
+/// When the notebook's container started, and when somebody last did something; none while it does not run, or nobody knows.
+fn times(observed: &Observed, notebook: Notebook<'_>, last_uses: &LastUses) -> Option<(i64, i64)> {
+    let answered = *last_uses.get(notebook.uid())?;
+    let written = notebook.annotation(annotations::LAST_ACTIVITY).and_then(unix_seconds);
+    let active = written.map_or(answered, |written| written.max(answered));
     let pod: Pod<'_> = observed.one(notebook.namespace(), &format!("{}-0", notebook.name()))?;
     let is_its = observed.notebook_of(pod).is_some_and(|owner| owner.uid() == notebook.uid());
     if !is_its || !pod.is_running() {
@@ -107,7 +101,7 @@ fn started(observed: &Observed, notebook: Notebook<'_>) -> Option<i64> {
     let name = notebook.container()?.name();
     let container = pod.regular_containers().find(|container| container.name == name)?;
     let ContainerState::Running { since } = container.state() else { return None };
-    unix_seconds(since)
+    Some((unix_seconds(since)?, active))
 }
 
 fn is_update_pending(notebook: Notebook<'_>) -> bool {

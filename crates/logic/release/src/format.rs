@@ -298,7 +298,7 @@ pub struct OwnershipRule {
     pub kind: String,
     /// Name of the object, or `*` for all of the kind.
     pub name: String,
-    /// The path, such as `.data["override-config"]`; it covers everything below it.
+    /// The path, such as `.data["override-config"]` or `.spec.ports[port=80]`; it covers everything below it.
     pub field: String,
     /// What happens.
     pub rule: Rule,

@@ -20,6 +20,39 @@ pub(crate) enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct FieldPath(Vec<Step>);
 
+impl Step {
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Element(mine), Self::Element(others)) if mine != others => {
+                let others: Vec<&str> = keys(others);
+                keys(mine).iter().all(|key| others.contains(key))
+            }
+            _ => self == other,
+        }
+    }
+}
+
+/// What stands between the commas, as far as they are outside quotes.
+fn keys(inside: &str) -> Vec<&str> {
+    let (mut in_quotes, mut escaped) = (false, false);
+    let is_end = |c: char| match c {
+        _ if escaped => {
+            escaped = false;
+            false
+        }
+        '\\' if in_quotes => {
+            escaped = true;
+            false
+        }
+        '"' => {
+            in_quotes = !in_quotes;
+            false
+        }
+        c => c == ',' && !in_quotes,
+    };
+    inside.split(is_end).map(str::trim).collect()
+}
+
 /// Why a text is no path.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{reason} in field path {written:?} (a path looks like .data[\"key\"] or .spec.replicas)")]
@@ -65,9 +98,10 @@ impl FieldPath {
         Ok(Self(steps))
     }
 
-    /// Whether `other` is this path or lies below it.
+    /// Whether `other` is this path or lies below it. An element that is named by some of its keys is every element
+    /// with these: `[port=80]` is also `[port=80,protocol="TCP"]`, whose protocol few people write.
     pub(crate) fn covers(&self, other: &Self) -> bool {
-        other.0.starts_with(&self.0)
+        self.0.len() <= other.0.len() && self.0.iter().zip(&other.0).all(|(mine, others)| mine.covers(others))
     }
 
     /// How many steps it has.
@@ -139,6 +173,12 @@ mod tests {
             (".spec.containers[name=\"x\"]", ".spec.containers[name=\"x\"].image", true),
             (".spec.containers[name=\"x]\"]", ".spec.containers[name=\"x]\"].image", true),
             (".spec.containers[name=\"x\"]", ".spec.containers[name=\"y\"].image", false),
+            (".spec.ports[port=80]", ".spec.ports[port=80,protocol=\"TCP\"].name", true),
+            (".spec.ports[protocol=\"TCP\", port=80]", ".spec.ports[port=80,protocol=\"TCP\"].name", true),
+            (".spec.ports[port=80,protocol=\"UDP\"]", ".spec.ports[port=80,protocol=\"TCP\"].name", false),
+            (".spec.ports[port=80,protocol=\"TCP\"]", ".spec.ports[port=80]", false),
+            (".l[name=\"a,b\"]", ".l[name=\"a,b\",other=\"c\"]", true),
+            (".args[1]", ".args[10]", false),
         ];
         for (rule, field, covers) in cases {
             let (rule, field) = (FieldPath::parse(rule).unwrap(), FieldPath::parse(field).unwrap());

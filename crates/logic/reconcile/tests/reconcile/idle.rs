@@ -32,32 +32,27 @@ fn an_idle_notebook_is_stopped_and_only_an_idle_one() {
     let off = json!({"culling": {"enabled": false, "idleAfter": "10m"}});
     let never = json!(null);
     let minute = 60;
-    let asked_now = 0;
-    for (what, policy, activity, ago, minutes, stops) in [
-        ("idle since it started", &on, Some("2025-12-31T20:00:00Z"), asked_now, 11, true),
-        ("started lately, whatever was before", &on, Some("2025-12-31T20:00:00Z"), asked_now, 9, false),
-        ("active in between", &on, Some("2026-01-01T00:05:00Z"), asked_now, 11, false),
-        ("idle since then", &on, Some("2026-01-01T00:05:00.25Z"), asked_now, 16, true),
-        ("idle when it was asked last, a moment ago", &on, Some("2026-01-01T00:05:00Z"), 3, 16, true),
-        ("idle when it was asked last, and silent since", &on, Some("2026-01-01T00:05:00Z"), 6, 30, false),
-        ("nobody knows", &on, None, asked_now, 55, false),
-        ("culling is off", &off, Some("2026-01-01T00:00:00Z"), asked_now, 55, false),
-        ("no policy", &never, Some("2026-01-01T00:00:00Z"), asked_now, 55, false),
-        (
-            "a policy that nobody can read",
-            &json!({"culling": {"enabled": true, "idleAfter": "soon"}}),
-            Some("2026-01-01T00:00:00Z"),
-            asked_now,
-            55,
-            false,
-        ),
+    let unreadable = json!({"culling": {"enabled": true, "idleAfter": "soon"}});
+    let (evening, midnight) = (Some("2025-12-31T20:00:00Z"), Some("2026-01-01T00:00:00Z"));
+    let five_past = Some("2026-01-01T00:05:00.25Z");
+    for (what, policy, answered, written, minutes, stops) in [
+        ("idle since it started", &on, evening, evening, 11, true),
+        ("started lately, whatever was before", &on, evening, evening, 9, false),
+        ("active in between", &on, five_past, midnight, 11, false),
+        ("idle since then", &on, five_past, None, 16, true),
+        ("a client has seen activity", &on, midnight, five_past, 11, false),
+        ("what was written does not parse", &on, midnight, Some("yesterday"), 11, true),
+        ("it does not answer", &on, None, evening, 55, false),
+        ("culling is off", &off, midnight, midnight, 55, false),
+        ("no policy", &never, midnight, midnight, 55, false),
+        ("a policy that nobody can read", &unreadable, midnight, midnight, 55, false),
     ] {
         let mut cluster = running(policy);
-        // What is written on it is for people; what counts is what it has answered.
-        cluster.annotate("nb", ACTIVITY, &json!("2025-12-31T20:00:00Z"));
-        cluster.now = (minutes - ago) * minute;
-        if let Some(activity) = activity {
-            cluster.says("nb", activity);
+        if let Some(answered) = answered {
+            cluster.answers("nb", answered);
+        }
+        if let Some(written) = written {
+            cluster.annotate("nb", ACTIVITY, &json!(written));
         }
         cluster.now = minutes * minute;
         cluster.settle();
@@ -86,15 +81,17 @@ fn an_idle_notebook_is_restarted_once_when_an_update_waits_and_the_policy_says_s
         (json!({"restart": "owner", "culling": {"idleAfter": "10m"}}), true, 0),
     ] {
         let mut cluster = running(&policy);
+        cluster.answers("nb", "2026-01-01T00:01:00Z");
         if updated {
             cluster.catalogue("new", &[("numpy", "2")]);
         }
-        for minutes in [5, 12, 30] {
-            cluster.now = minutes * 60;
-            cluster.says("nb", "2026-01-01T00:01:00Z");
-            cluster.settle();
-            assert!(minutes > 5 || cluster.restarts.is_empty(), "not idle yet");
-        }
+        cluster.now = 5 * 60;
+        cluster.settle();
+        assert!(cluster.restarts.is_empty(), "not idle yet");
+        cluster.now = 12 * 60;
+        cluster.settle();
+        cluster.now = 30 * 60;
+        cluster.settle();
         assert_eq!(cluster.restarts.len(), restarts, "{policy}");
     }
 }
@@ -102,10 +99,10 @@ fn an_idle_notebook_is_restarted_once_when_an_update_waits_and_the_policy_says_s
 #[test]
 fn a_restart_of_an_idle_notebook_is_asked_for_once_whatever_is_seen_late() {
     let mut cluster = running(&json!({"restart": "idle", "culling": {"idleAfter": "10m"}}));
+    cluster.answers("nb", "2026-01-01T00:01:00Z");
     cluster.catalogue("new", &[("numpy", "2")]);
     cluster.settle();
     cluster.now = 12 * 60;
-    cluster.says("nb", "2026-01-01T00:01:00Z");
     let asks = |cluster: &Cluster| {
         let asking = |action: &scantling_reconcile::Action| {
             matches!(action, scantling_reconcile::Action::Annotate { annotations, .. }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_observed::{Observed, PlatformRun, PlatformStatus};
+use scantling_reconcile::{LastUses, Met};
 use scantling_reconcile::{
-    Met,
     Action, Context, Evidence, KnownImages, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise,
     RunKind, next,
 };
@@ -251,7 +251,7 @@ fn settle(
     now: &str,
 ) -> (Option<PlatformStatus>, Vec<String>) {
     let images = KnownImages::new();
-    let context = Context { now, namespace: "scantling", images: &images, platform: Some(facts), activity: &BTreeMap::new(), met: &Met::default() };
+    let context = Context { now, namespace: "scantling", images: &images, platform: Some(facts), last_uses: &LastUses::new(), met: &Met::default() };
     let actions = (PLATFORM.reconcile)(observed, &context);
     let mut written = None;
     let mut events = Vec::new();

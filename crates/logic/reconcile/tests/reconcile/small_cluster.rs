@@ -8,7 +8,7 @@ use scantling_api::{ObjectKey, object};
 use scantling_image::{Digest, ImageIdentity, Reference};
 use scantling_merge::Request;
 use scantling_observed::{Observed, PackageVersion};
-use scantling_reconcile::{Action, Activity, Context, KnownImage, KnownImages, Met, RECONCILERS};
+use scantling_reconcile::{Action, Context, KnownImage, KnownImages, LastUses, Met, RECONCILERS};
 use serde_json::{Value, json};
 
 pub(crate) const PLATFORM: &str = "redhat-ods-applications";
@@ -41,12 +41,12 @@ pub(crate) fn known(name: &str, versions: &[(&str, &str)]) -> KnownImage {
 pub(crate) struct Cluster {
     pub(crate) observed: Observed,
     pub(crate) images: KnownImages,
-    /// What notebooks have said.
-    pub(crate) activity: BTreeMap<ObjectKey, Activity>,
     /// What was met when writing.
     pub(crate) met: Met,
     /// What becomes of the image of a pod that is admitted: where it is replaced, and with what.
     pub(crate) rewritten: Option<(String, String)>,
+    /// What notebooks answered.
+    pub(crate) last_uses: LastUses,
     pub(crate) events: Vec<(String, String)>,
     /// Images that cannot be pulled.
     pub(crate) unpullable: Vec<String>,
@@ -123,16 +123,14 @@ impl Cluster {
         );
     }
 
-    fn time(&self) -> String {
-        format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60)
+    /// The notebook answers that it was used last at a time.
+    pub(crate) fn answers(&mut self, notebook: &str, last_use: &str) {
+        let uid = object::uid(self.get("kubeflow.org", "Notebook", "anna", notebook).unwrap()).to_owned();
+        self.last_uses.insert(uid, scantling_observed::unix_seconds(last_use).unwrap());
     }
 
-    /// A notebook says when it was used last; the time of the answer is now.
-    pub(crate) fn says(&mut self, notebook: &str, used: &str) {
-        let uid = object::uid(self.get("kubeflow.org", "Notebook", "anna", notebook).unwrap()).to_owned();
-        let [used, answered] = [used, &self.time()].map(|text| scantling_observed::unix_seconds(text).unwrap());
-        let key = ObjectKey::namespaced("kubeflow.org", "Notebook", "anna", notebook);
-        self.activity.insert(key, Activity { uid, answered, used });
+    fn time(&self) -> String {
+        format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60)
     }
 
     /// What the reconcilers want now.
@@ -143,7 +141,7 @@ impl Cluster {
             namespace: PLATFORM,
             images: &self.images,
             platform: None,
-            activity: &self.activity,
+            last_uses: &self.last_uses,
             met: &self.met,
         };
         RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&self.observed, &context)).collect()

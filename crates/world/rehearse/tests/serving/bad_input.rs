@@ -303,7 +303,7 @@ fn told_of(observed: &Observed, kind: &str) -> (String, String, String) {
         namespace: "scantling",
         images: &known.images,
         platform: None,
-        activity: &known.activity,
+        last_uses: &known.last_uses,
         met: &Met::default(),
     };
     let actions = (SERVING.reconcile)(observed, &context);
