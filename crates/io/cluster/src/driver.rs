@@ -443,7 +443,8 @@ impl Driver<'_> {
             }
             Err(error) => {
                 let why = error.to_string();
-                let refused = error.is_refusal().then(|| Refused { subject: subject.clone(), why: why.clone() });
+                let refused =
+                    error.is_refusal().then(|| Refused { subject: subject.clone(), why: why.clone() });
                 let (again, news) = self.attempts.failed(&attempt, refused);
                 self.tell(Driven::Failed { write: told, why, again_in_seconds: again.as_secs() });
                 Acted::Waits { news }

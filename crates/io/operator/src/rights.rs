@@ -44,7 +44,8 @@ pub fn rights() -> Vec<PolicyRule> {
     let named = named.into_iter().map(|(group, version, kind)| (group, plural(group, version, kind)));
     rules.extend(named.map(|(group, resource)| rule(None, group, &resource, &["get"])));
     // Where images are asked for, on OpenShift; the pull secret of its nodes is read by name, like other secrets.
-    let of_registries = REGISTRY_RULES.iter().map(|(group, version, kind)| (*group, plural(group, version, kind)));
+    let of_registries =
+        REGISTRY_RULES.iter().map(|(group, version, kind)| (*group, plural(group, version, kind)));
     rules.extend(of_registries.map(|(group, resource)| rule(None, group, &resource, &["list"])));
     rules.extend(WRITES.iter().map(|(group, resource, verbs)| rule(None, group, resource, verbs)));
     let system = Some(SYSTEM_NAMESPACE);
@@ -85,6 +86,9 @@ mod tests {
         assert!(!rules.iter().any(|rule| anything(&rule.verbs) || anything(&rule.resources)));
         let mut of_secrets =
             rules.iter().filter(|rule| rule.resources.iter().any(|resource| resource == "secrets"));
-        assert!(of_secrets.all(|rule| rule.verbs == ["get"]), "secrets are read by name, never listed or written");
+        assert!(
+            of_secrets.all(|rule| rule.verbs == ["get"]),
+            "secrets are read by name, never listed or written"
+        );
     }
 }

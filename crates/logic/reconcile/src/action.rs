@@ -177,9 +177,10 @@ impl Action {
     /// Is it the same write, the times in it aside?
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::PatchStatus { target, status }, Self::PatchStatus { target: other_target, status: other }) => {
-                target == other_target && timeless(status) == timeless(other)
-            }
+            (
+                Self::PatchStatus { target, status },
+                Self::PatchStatus { target: other_target, status: other },
+            ) => target == other_target && timeless(status) == timeless(other),
             (one, other) => one == other,
         }
     }

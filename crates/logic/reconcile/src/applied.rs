@@ -113,8 +113,7 @@ mod tests {
             "a": {"cpu": "1000m", "memory": "1Gi"}, "list": [{"x": 1}, {"y": 1}], "args": ["a", "b"], "gone": [], "no": false,
             "number": {"cpu": 2, "half": 0.5},
         });
-        let with =
-            |a: &Value, list: &Value, args: &Value| json!({"a": a, "list": list, "args": args, "more": 1, "number": {"cpu": "2", "half": "500m"}});
+        let with = |a: &Value, list: &Value, args: &Value| json!({"a": a, "list": list, "args": args, "more": 1, "number": {"cpu": "2", "half": "500m"}});
         let (a, list, args) =
             (json!({"cpu": "1", "memory": "1024Mi"}), json!([{"x": 1}, {"y": 1}]), json!(["a", "b"]));
         for (live, same) in [

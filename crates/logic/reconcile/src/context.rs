@@ -99,7 +99,10 @@ impl Context<'_> {
     pub(crate) fn refused(&self, subject: &ObjectKey) -> Option<(&'static str, String)> {
         let why = self.met.refused.get(subject)?;
         let (reason, fix) = if why.contains("exceeded quota") {
-            ("QuotaExceeded", "ask for less, remove something else of this namespace, or have the quota raised")
+            (
+                "QuotaExceeded",
+                "ask for less, remove something else of this namespace, or have the quota raised",
+            )
         } else {
             ("Refused", "put right what it names; it is tried again by itself")
         };

@@ -318,7 +318,9 @@ impl<'a> One<'a> {
         let is_old = !newest.is_empty() && revision != newest;
         let is_stuck = !pod.has_started() && pod.trouble().is_some() && !pod.is_being_deleted();
         (is_old && is_stuck)
-            .then(|| Target::of(pod.object()).map(|target| Action::Delete { target, of: self.notebook.key() }))
+            .then(|| {
+                Target::of(pod.object()).map(|target| Action::Delete { target, of: self.notebook.key() })
+            })
             .flatten()
     }
 

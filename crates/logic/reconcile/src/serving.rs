@@ -35,22 +35,22 @@
 mod definition;
 mod desired;
 mod fields;
+mod forecast;
 mod placeholder;
 mod refusal;
 mod report;
 mod rollout;
 mod select;
+mod spec;
 mod status;
 mod storage;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
-use scantling_api::kserve::{InferenceServiceSpec, ModelSpec, PredictorSpec};
-use scantling_api::{ObjectKey, object};
+use scantling_api::kserve::{ModelSpec, PredictorSpec};
+use scantling_api::object;
 use scantling_observed::{Deployment, InferenceService, NetworkPolicy, Observed, Service, View};
-use serde::{Deserialize as _, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::action::{Action, MANAGER, Target};
 use crate::applied::apply_unless_done;
@@ -62,11 +62,13 @@ use desired::Template;
 use refusal::{Failure, Refusal};
 use rollout::{Change, Rolling};
 use select::Chosen;
+use spec::account_of;
 use storage::Places;
 
 pub(crate) use definition::{CLUSTER_RUNTIME_DEFINITION, RUNTIME_DEFINITION, SERVICE_DEFINITION};
 pub use definition::{InferenceServiceStatus, ModelStatus};
 pub use fields::{ANNOTATIONS, Field, LABELS, RUNTIME_FIELDS, SERVICE_FIELDS, Use};
+pub use forecast::{Forecast, rollout};
 pub use rollout::Roll;
 
 /// The Deployment of the platform's operator, whose image fetches models.
@@ -76,8 +78,6 @@ pub(crate) const OPERATOR: &str = "scantling-operator";
 pub const MAX_SERVICE_NAME: usize = 48;
 /// Most pods of one service: more are a mistake, and would take the cluster down before anybody notices.
 const MAX_REPLICAS: i32 = 1000;
-/// Most sentences about one spec that a message has.
-const MAX_SENTENCES: usize = 10;
 
 /// The reconciler of models.
 pub const SERVING: Reconciler = Reconciler {
@@ -109,61 +109,6 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
     let mut rolling =
         rollout::rolling(observed, all.iter().filter_map(|one| Some((one.service, one.live()?))));
     all.into_iter().flat_map(|one| one.reconcile(context, &mut rolling)).collect()
-}
-
-/// What a cluster would do about a service, as a plan shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Forecast {
-    /// The service.
-    pub service: ObjectKey,
-    /// The runtime that serves it: `ServingRuntime NAME` or `ClusterServingRuntime NAME`.
-    pub runtime: Option<String>,
-    /// The name of the runtime that it had, when that one is gone or no longer serves the model.
-    pub instead_of: Option<String>,
-    /// The image that its Deployment has.
-    pub image: Option<String>,
-    /// The image that it is to have.
-    pub wanted_image: Option<String>,
-    /// What changes for its pods, in words.
-    pub difference: Option<String>,
-    /// How its pods get it. None when it is refused.
-    pub roll: Option<Roll>,
-    /// Why it is not served as it is written; its pods, if it has any, stay.
-    pub refused: Option<String>,
-}
-
-/// What would happen to a service in a cluster that holds `observed`. To ask about a change, put the changed objects into `observed` first.
-/// Secrets are not needed: what they say about a model's storage is taken to be what it was.
-pub fn rollout(observed: &Observed, service: InferenceService<'_>) -> Forecast {
-    let one = One { observed, service, is_forecast: true };
-    let live = one.live();
-    let (chosen, wish) = one.wish(&Met::default());
-    let live_template = live.and_then(Deployment::template);
-    let mut forecast = Forecast {
-        service: service.key(),
-        runtime: chosen.as_ref().map(|chosen| chosen.runtime.described()),
-        instead_of: chosen.as_ref().and_then(|chosen| chosen.instead_of.clone()),
-        image: live_template.and_then(rollout::image_of).map(str::to_owned),
-        wanted_image: None,
-        difference: None,
-        roll: None,
-        refused: None,
-    };
-    match (wish, chosen) {
-        (Ok(wish), Some(chosen)) => {
-            let written_for = rollout::written_for(service);
-            let roll = one.change(&chosen, &wish, live, &written_for, &Rolling::new()).roll();
-            if let Some(live_template) = live_template.filter(|_| roll != Roll::Unchanged) {
-                forecast.difference = Some(rollout::difference(live_template, &wish.template.value));
-            }
-            forecast.wanted_image = Some(wish.template.image);
-            forecast.roll = Some(roll);
-        }
-        (Err(refusal), _) => forecast.refused = Some(refusal.message),
-        (Ok(_), None) => {}
-    }
-    forecast
 }
 
 /// One service and what surrounds it.
@@ -330,102 +275,8 @@ impl<'a> One<'a> {
         }
         let running = live.template()?;
         let (has_storage, template) = made(Some(rollout::fetcher_of(running)?)).ok()?;
-        (desired::digest_of(&template.value) == desired::digest_of(running)).then_some((has_storage, template))
-    }
-
-    /// The spec, if it asks for what can be had.
-    fn readable(self) -> Result<(PredictorSpec, ModelSpec), Refusal> {
-        let service = self.service;
-        let name = service.name();
-        if name.len() > MAX_SERVICE_NAME {
-            return Err(invalid(
-                "NameTooLong",
-                format!(
-                    "the name has {} characters; labels of its pods need at most {MAX_SERVICE_NAME}: make the service anew under a shorter name",
-                    name.len()
-                ),
-            ));
-        }
-        if name.contains('.') || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-            return Err(invalid(
-                "NameInvalid",
-                format!(
-                    "the name {name:?} cannot be that of a Service, which begins with a letter and has no dots: make the service anew under another name"
-                ),
-            ));
-        }
-        self.mode()?;
-        for (key, value) in object::annotations(service.object()) {
-            let field = ANNOTATIONS.iter().find(|field| field.path == key && field.used == Use::Refused);
-            if let Some(field) = field.filter(|_| value == "true") {
-                return Err(invalid(
-                    "NotSupported",
-                    format!("annotation {key} is not supported: {}", field.note),
-                ));
-            }
-        }
-        for label in LABELS {
-            if service.label(label.path) == Some("exposed") {
-                return Err(invalid(
-                    "NotSupported",
-                    format!(
-                        "label {}: exposed is not supported: make an Ingress or a Route for the Service {}",
-                        label.path,
-                        self.name()
-                    ),
-                ));
-            }
-        }
-        let raw = service.object().get("spec").unwrap_or(&Value::Null);
-        let checked = fields::check_service(raw);
-        if !checked.refused.is_empty() {
-            return Err(invalid("NotSupported", sentences(&checked.refused)));
-        }
-        let spec = service.spec().map_err(|error| {
-            invalid("SpecMalformed", format!("the spec does not parse: {error}; correct the field"))
-        })?;
-        let model = model_of(&spec)?;
-        if model.model_format.name.is_empty() {
-            return Err(invalid(
-                "SpecMalformed",
-                "spec.predictor.model.modelFormat.name is empty: write the format of the model",
-            ));
-        }
-        if spec.predictor.min_replicas == Some(0) {
-            return Err(invalid(
-                "NotSupported",
-                "spec.predictor.minReplicas: 0 is not supported, since nothing wakes a predictor: stop it with the annotation serving.kserve.io/stop: \"true\"",
-            ));
-        }
-        if spec.predictor.min_replicas.is_some_and(|replicas| !(1..=MAX_REPLICAS).contains(&replicas)) {
-            return Err(invalid(
-                "SpecMalformed",
-                format!("spec.predictor.minReplicas must be between 1 and {MAX_REPLICAS}"),
-            ));
-        }
-        Ok((spec.predictor, model))
-    }
-
-    /// The mode of deployment: what the status remembers, else what the annotation says.
-    fn mode(self) -> Result<&'a str, Refusal> {
-        const ANNOTATION: &str = "serving.kserve.io/deploymentMode";
-        let remembered = Some(self.service.status_text("deploymentMode")).filter(|mode| !mode.is_empty());
-        let mode = remembered.or_else(|| self.service.annotation(ANNOTATION)).unwrap_or("Standard");
-        match mode {
-            "Standard" | "RawDeployment" => Ok(mode),
-            mode if remembered.is_some() => Err(invalid(
-                "ModeNotSupported",
-                format!(
-                    "the service was made in mode {mode}, which stays with it; only Standard is supported: make it anew with annotation {ANNOTATION}: Standard"
-                ),
-            )),
-            mode => Err(invalid(
-                "ModeNotSupported",
-                format!(
-                    "annotation {ANNOTATION}: {mode} is not supported: write Standard (or its older name RawDeployment)"
-                ),
-            )),
-        }
+        (desired::digest_of(&template.value) == desired::digest_of(running))
+            .then_some((has_storage, template))
     }
 
     fn nothing_foreign(self) -> Result<(), Refusal> {
@@ -536,7 +387,8 @@ impl<'a> One<'a> {
             let mut ports = vec![desired::port_of(template).number];
             // Pods that are still there may answer on another one.
             let newest = desired::digest_of(template);
-            if rollout::pods(self.observed, self.service).any(|pod| pod.annotation(desired::TEMPLATE) != Some(newest))
+            if rollout::pods(self.observed, self.service)
+                .any(|pod| pod.annotation(desired::TEMPLATE) != Some(newest))
             {
                 let before = policy.and_then(|policy| policy.pointer("/spec/ingress/1/ports")?.as_array());
                 let before = before.into_iter().flatten().filter_map(|port| port.get("port")).cloned();
@@ -550,50 +402,4 @@ impl<'a> One<'a> {
         }
         writes
     }
-}
-
-/// The account of the pods.
-fn account_of(predictor: &PredictorSpec) -> &str {
-    let account = predictor.pod.get("serviceAccountName").and_then(Value::as_str);
-    account.filter(|account| !account.is_empty()).unwrap_or("default")
-}
-
-/// The model: `model`, or the one field that is short for it.
-fn model_of(spec: &InferenceServiceSpec) -> Result<ModelSpec, Refusal> {
-    let short: Vec<(&str, &Value)> = fields::FORMATS
-        .iter()
-        .filter_map(|format| Some((*format, spec.predictor.pod.get(*format)?)))
-        .filter(|(_, value)| !value.is_null())
-        .collect();
-    match (&spec.predictor.model, short.as_slice()) {
-        (Some(model), []) => Ok(model.clone()),
-        (None, [(format, value)]) => {
-            let mut value = (*value).clone();
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("modelFormat".to_owned(), json!({"name": format}));
-            }
-            ModelSpec::deserialize(&value).map_err(|error| {
-                invalid(
-                    "SpecMalformed",
-                    format!("spec.predictor.{format} does not parse: {error}; correct the field"),
-                )
-            })
-        }
-        (None, []) => {
-            Err(invalid("SpecMalformed", "spec.predictor has no model: write spec.predictor.model"))
-        }
-        _ => Err(invalid(
-            "SpecMalformed",
-            "spec.predictor has several models: write one, in spec.predictor.model",
-        )),
-    }
-}
-
-fn sentences(all: &[String]) -> String {
-    let mut text = all.iter().take(MAX_SENTENCES).cloned().collect::<Vec<_>>().join("; ");
-    let more = all.len().saturating_sub(MAX_SENTENCES);
-    if more > 0 {
-        let _ = write!(text, "; and {more} more");
-    }
-    text
 }

@@ -151,7 +151,11 @@ mod tests {
         let mut pauses = Vec::new();
         for _ in 0..4 {
             pauses.push(attempts.failed(&a, None).0);
-            assert!(!attempts.may_try(&a) && attempts.may_try(&status) && attempts.may_try(&attempt("b", "apply")));
+            assert!(
+                !attempts.may_try(&a)
+                    && attempts.may_try(&status)
+                    && attempts.may_try(&attempt("b", "apply"))
+            );
             tokio::time::sleep_until(attempts.next_due().unwrap_or_else(Instant::now)).await;
             assert!(attempts.may_try(&a));
         }

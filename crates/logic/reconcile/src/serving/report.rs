@@ -7,8 +7,9 @@ use super::desired::{self, Template};
 use super::refusal::Refusal;
 use super::rollout::{self, Roll};
 use super::select::{self, Chosen};
+use super::spec::sentences;
 use super::status::{self, Pods, Told};
-use super::{One, Wish, fields, sentences};
+use super::{One, Wish, fields};
 use crate::action::{Action, EventKind, Target};
 use crate::condition;
 use crate::context::Context;
@@ -29,8 +30,7 @@ impl<'a> One<'a> {
         let pods = Pods::of(rollout::pods(self.observed, self.service), newest);
         let refusal = wish.as_ref().err();
         let refused = context.refused(&self.service.key());
-        let predictor =
-            status::predictor_ready(live, refusal, refused.as_ref(), self.is_stopped(), &pods);
+        let predictor = status::predictor_ready(live, refusal, refused.as_ref(), self.is_stopped(), &pods);
         let ingress = self.ingress();
         let mut conditions = vec![
             self.runtime_condition(chosen, refusal),
@@ -216,7 +216,11 @@ impl<'a> One<'a> {
             let waits = waits.map(|image| {
                 format!("; models are fetched by {image} now, which comes with the next change, or with another value of the annotation {}", rollout::ROLL)
             });
-            return told(false, "UpToDate", format!("pods run what is declared{}", waits.unwrap_or_default()));
+            return told(
+                false,
+                "UpToDate",
+                format!("pods run what is declared{}", waits.unwrap_or_default()),
+            );
         }
         let reason = if rollout::is_recreate(live) { "Recreating" } else { "RollingOut" };
         match live.rollout() {
@@ -273,7 +277,8 @@ impl<'a> One<'a> {
 
 /// Reasons of a predictor that does not answer which do not pass by waiting, and are not told by another condition.
 fn is_alarming(reason: &str) -> bool {
-    status::is_hopeless(reason) || matches!(reason, "QuotaExceeded" | "Refused" | "PodsNotMade" | "Unschedulable")
+    status::is_hopeless(reason)
+        || matches!(reason, "QuotaExceeded" | "Refused" | "PodsNotMade" | "Unschedulable")
 }
 
 fn image_condition(wish: &Result<Wish, Refusal>) -> Told {

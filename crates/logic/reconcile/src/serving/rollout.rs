@@ -77,8 +77,12 @@ pub(crate) fn rolling<'a>(
         let newest = live.template().map(desired::digest_of).unwrap_or_default();
         let is_old = |pod: Pod<'_>| pod.annotation(desired::TEMPLATE).unwrap_or_default() != newest;
         // One that failed does not hold up the others.
-        let is_moving = matches!(live.rollout(), Rollout::Progressing(_));
-        if is_moving && pods(observed, service).any(is_old) {
+        let is_moving =
+            matches!(live.rollout(), Rollout::Progressing(_)) && pods(observed, service).any(is_old);
+        // What leaves has its devices until it is gone. On a node that does not answer that may be never.
+        let answers = |name: &str| observed.nodes().any(|node| node.name() == name && node.is_ready());
+        let leaves = |pod: Pod<'_>| pod.is_being_deleted() && pod.node().is_some_and(answers);
+        if is_moving || all_pods(observed, service).any(leaves) {
             note(&mut rolling, service, live.template());
         }
     }
@@ -158,9 +162,13 @@ impl Change<'_> {
     fn queue(self) -> Option<String> {
         let needed = devices(self.template.get("spec")?);
         let own = self.service.key();
-        let (device, first) = self.rolling.iter().find(|(device, by)| needed.contains_key(*device) && **by != own)?;
+        let (device, first) =
+            self.rolling.iter().find(|(device, by)| needed.contains_key(*device) && **by != own)?;
         let place = first.namespace.as_deref().unwrap_or_default();
-        Some(format!("InferenceService {place}/{} gets its new pods first, since both need {device}", first.name))
+        Some(format!(
+            "InferenceService {place}/{} gets its new pods first, since both need {device}",
+            first.name
+        ))
     }
 
     /// Why a new pod cannot stand beside an old one, if that is so.
@@ -170,7 +178,9 @@ impl Change<'_> {
         if let Some(before) = live.template().map(port).filter(|before| *before != port(self.template)) {
             let plain = |port: &Value| port.as_str().map_or_else(|| port.to_string(), str::to_owned);
             let (before, after) = (plain(&before), plain(&port(self.template)));
-            return Some(format!("its port is called {after} instead of {before}, and its Service can find only one of them"));
+            return Some(format!(
+                "its port is called {after} instead of {before}, and its Service can find only one of them"
+            ));
         }
         let claims = |spec: Option<&Value>| -> Vec<String> {
             let volumes = spec.and_then(|spec| spec.get("volumes")).and_then(Value::as_array);
@@ -237,11 +247,15 @@ pub(crate) fn pods<'a>(
     observed: &'a Observed,
     service: InferenceService<'a>,
 ) -> impl Iterator<Item = Pod<'a>> + 'a {
+    all_pods(observed, service).filter(|pod| !pod.is_being_deleted())
+}
+
+fn all_pods<'a>(observed: &'a Observed, service: InferenceService<'a>) -> impl Iterator<Item = Pod<'a>> + 'a {
     let app = format!("isvc.{}", desired::name(service));
     let finished = |pod: &Pod<'_>| matches!(pod.phase(), "Succeeded" | "Failed");
-    observed.in_namespace::<Pod<'a>>(service.namespace()).filter(move |pod| {
-        pod.label("app") == Some(app.as_str()) && !pod.is_being_deleted() && !finished(pod)
-    })
+    observed
+        .in_namespace::<Pod<'a>>(service.namespace())
+        .filter(move |pod| pod.label("app") == Some(app.as_str()) && !finished(pod))
 }
 
 fn has_room(observed: &Observed, node: Node<'_>, spec: &Value, needed: &BTreeMap<String, u64>) -> bool {

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::kserve::{ModelSpec, StorageSpec};
 use scantling_api::{ObjectKey, object};
-use scantling_observed::{InferenceService, Observed, PersistentVolumeClaim, Secret, ServiceAccount, View as _};
+use scantling_observed::{
+    InferenceService, Observed, PersistentVolumeClaim, Secret, ServiceAccount, View as _,
+};
 use serde_json::{Value, json};
 
 use super::refusal::{Failure, Refusal};
@@ -209,7 +211,10 @@ impl Places<'_> {
         if let Some(why) = self.unread.get(&secret_key(self.namespace, name)) {
             return refuse(
                 "SecretUnread",
-                format!("Secret {}/{name} could not be read, which is tried again by itself: {why}", self.namespace),
+                format!(
+                    "Secret {}/{name} could not be read, which is tried again by itself: {why}",
+                    self.namespace
+                ),
             );
         }
         Ok(self.observed.one(self.namespace, name))
@@ -363,13 +368,13 @@ pub(crate) fn names(observed: &Observed) -> BTreeSet<ObjectKey> {
     let mut names = BTreeSet::new();
     for service in observed.all::<InferenceService<'_>>().filter(|service| !service.is_being_deleted()) {
         let Ok(spec) = service.spec() else { continue };
-        let Ok(model) = super::model_of(&spec) else { continue };
+        let Ok(model) = super::spec::model_of(&spec) else { continue };
         let namespace = service.namespace();
         if let Some(key) = model.storage.as_ref().and_then(|storage| storage.key.as_deref()) {
             names.extend([CONNECTIONS, key].map(|name| secret_key(namespace, name)));
         } else if model.storage_uri.as_deref().is_some_and(|uri| uri.starts_with("s3://")) {
             let account: Option<ServiceAccount<'_>> =
-                observed.one(namespace, super::account_of(&spec.predictor));
+                observed.one(namespace, super::spec::account_of(&spec.predictor));
             let of_account = account.into_iter().flat_map(ServiceAccount::secrets);
             names.extend(of_account.map(|name| secret_key(namespace, name)));
         }

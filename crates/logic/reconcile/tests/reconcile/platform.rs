@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_observed::{Observed, PlatformRun, PlatformStatus};
-use scantling_reconcile::{LastUses, Met};
 use scantling_reconcile::{
     Action, Context, Evidence, KnownImages, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise,
     RunKind, next,
 };
+use scantling_reconcile::{LastUses, Met};
 use serde_json::{Value, json};
 
 fn platform(spec: &Value, approved: Option<&str>) -> Observed {
@@ -251,7 +251,14 @@ fn settle(
     now: &str,
 ) -> (Option<PlatformStatus>, Vec<String>) {
     let images = KnownImages::new();
-    let context = Context { now, namespace: "scantling", images: &images, platform: Some(facts), last_uses: &LastUses::new(), met: &Met::default() };
+    let context = Context {
+        now,
+        namespace: "scantling",
+        images: &images,
+        platform: Some(facts),
+        last_uses: &LastUses::new(),
+        met: &Met::default(),
+    };
     let actions = (PLATFORM.reconcile)(observed, &context);
     let mut written = None;
     let mut events = Vec::new();

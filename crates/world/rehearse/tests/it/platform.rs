@@ -248,7 +248,8 @@ fn the_upgrade_of_the_operator_alone_replaces_no_pods_of_models() {
             objects[&key]["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
         };
         let runtime = ObjectKey::cluster("serving.kserve.io", "ClusterServingRuntime", "mlserver");
-        let serving = objects(&sandbox)[&runtime]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
+        let serving =
+            objects(&sandbox)[&runtime]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
         for object in own_model(serving.split_once('@').unwrap().1) {
             cluster.write(&served, &Write::Apply { object, force: true }).await.unwrap();
         }
@@ -262,7 +263,8 @@ fn the_upgrade_of_the_operator_alone_replaces_no_pods_of_models() {
             let own = objects.iter().filter(|(key, pod)| {
                 key.kind == "Pod" && key.namespace.as_deref() == Some("team") && ready(pod)
             });
-            own.map(|(key, pod)| (key.name.clone(), pod["spec"]["initContainers"][0]["image"].clone())).collect::<Vec<_>>()
+            own.map(|(key, pod)| (key.name.clone(), pod["spec"]["initContainers"][0]["image"].clone()))
+                .collect::<Vec<_>>()
         };
         let settings = DriveSettings {
             reconcilers: RECONCILERS,
