@@ -11,6 +11,7 @@ use crate::findings::{Texts, findings};
 use crate::nodes::nodes;
 use crate::objects::{Detail, Shown, Tense, objects};
 use crate::page::{Page, shortened};
+use crate::people::people;
 use crate::style::{BAD, GOOD, STRONG, Screen, count, paint};
 
 /// Why a run is done.
@@ -81,6 +82,7 @@ pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> String {
         Some(plan) => {
             objects(&mut out, plan.steps.iter().map(Shown::from), Tense::Future, frame.detail);
             nodes(&mut out, plan, frame.detail);
+            people(&mut out, plan, frame.detail);
         }
         None => {}
     }

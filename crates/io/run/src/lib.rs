@@ -21,6 +21,7 @@
 mod access;
 mod adoptable;
 mod apply;
+mod around;
 mod books;
 mod build_state;
 mod bundle;

@@ -31,37 +31,65 @@ pub enum RulesError {
 /// Adds a cluster's mirror rules to `mirrors`, and its pull secrets to `keyring`: those of the nodes, and those that
 /// the default service account of `namespace` brings. On a cluster without OpenShift's kinds the nodes' own rules are
 /// in files of the nodes, which only the nodes know.
+///
+/// Gives what nobody allowed to read, in words: what nodes would do differently because of it is not known.
 pub async fn read_registry_rules(
     cluster: &Cluster,
     namespace: Option<&str>,
     mirrors: &mut Mirrors,
     keyring: &mut Keyring,
-) -> Result<(), RulesError> {
+) -> Result<Vec<String>, RulesError> {
+    let mut unread = Vec::new();
     let served = cluster.served().await?;
     for (group, version, kind) in REGISTRY_RULES {
         let gvk = GroupVersionKind::new(group, version, kind);
         if let Some(resource) = served.by_gvk(&gvk) {
-            for rule in cluster.list(resource, None, None).await? {
+            let rules = allowed(cluster.list(resource, None, None).await, &mut unread, || {
+                format!("{} ({group})", resource.plural)
+            })?;
+            for rule in rules.unwrap_or_default() {
                 mirrors.add_object(&rule)?;
             }
         }
     }
-    let Some(secrets) = served.by_kind("", "Secret") else { return Ok(()) };
-    if served.by_kind("config.openshift.io", "Image").is_some()
-        && let Some(secret) = cluster.get(secrets, Some(NODE_SECRET.0), NODE_SECRET.1).await?
-    {
-        keyring.add_secret(&secret)?;
+    let Some(secrets) = served.by_kind("", "Secret") else { return Ok(unread) };
+    if served.by_kind("config.openshift.io", "Image").is_some() {
+        let (at, name) = NODE_SECRET;
+        let secret = allowed(cluster.get(secrets, Some(at), name).await, &mut unread, || {
+            format!("secret {name} of {at}")
+        })?;
+        secret.flatten().map(|secret| keyring.add_secret(&secret)).transpose()?;
     }
     let (Some(accounts), Some(namespace)) = (served.by_kind("", "ServiceAccount"), namespace) else {
-        return Ok(());
+        return Ok(unread);
     };
-    let Some(account) = cluster.get(accounts, Some(namespace), "default").await? else { return Ok(()) };
+    let account = allowed(cluster.get(accounts, Some(namespace), "default").await, &mut unread, || {
+        format!("service account default of {namespace}")
+    })?;
+    let Some(account) = account.flatten() else { return Ok(unread) };
     let names =
         account.get("imagePullSecrets").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
     for name in names.iter().filter_map(|n| n.get("name")?.as_str()) {
-        if let Some(secret) = cluster.get(secrets, Some(namespace), name).await? {
-            keyring.add_secret(&secret)?;
-        }
+        let secret = allowed(cluster.get(secrets, Some(namespace), name).await, &mut unread, || {
+            format!("secret {name} of {namespace}")
+        })?;
+        secret.flatten().map(|secret| keyring.add_secret(&secret)).transpose()?;
     }
-    Ok(())
+    Ok(unread)
+}
+
+/// What was read; none, and a note, if that is forbidden.
+fn allowed<T>(
+    read: Result<T, ClusterError>,
+    unread: &mut Vec<String>,
+    what: impl FnOnce() -> String,
+) -> Result<Option<T>, ClusterError> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(ClusterError::Forbidden { .. }) => {
+            unread.push(format!("{}: reading it is not allowed", what()));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }

@@ -163,7 +163,8 @@ impl<'a> Session<'a> {
         if first {
             let key = ObjectKey::cluster("", "Namespace", SYSTEM_NAMESPACE);
             if self.env.cluster.get_by_key(&self.served, &key).await?.is_none() {
-                self.send(Write::Apply { object: system_namespace(), force: true }).await?;
+                let object = self.system_namespace();
+                self.send(Write::Apply { object, force: true }).await?;
             }
             self.hold().await?;
         }
@@ -174,6 +175,22 @@ impl<'a> Session<'a> {
             self.store_bundle().await?;
         }
         Ok(())
+    }
+
+    /// The namespace of everything that the product keeps for itself, as the release has it. It has at least one field of ours:
+    /// without one, nothing would tell that we created it.
+    fn system_namespace(&self) -> Value {
+        let key = ObjectKey::cluster("", "Namespace", SYSTEM_NAMESPACE);
+        let of_release = self.release.objects.iter().find(|object| object.key == key);
+        let mut namespace = of_release.map_or_else(
+            || json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}),
+            |object| object.value.clone(),
+        );
+        let labels = namespace.pointer("/metadata/labels").and_then(Value::as_object);
+        if labels.is_none_or(serde_json::Map::is_empty) {
+            namespace["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "scantling"});
+        }
+        namespace
     }
 
     async fn write_journal(&mut self) -> Result<(), Stop> {
@@ -235,11 +252,6 @@ impl<'a> Session<'a> {
         let of_kind = self.desired.iter().filter(|d| d.key.group == group && d.key.kind == kind);
         of_kind.map(|d| d.value.clone()).collect()
     }
-}
-
-/// The namespace of everything that the product keeps for itself.
-pub(crate) fn system_namespace() -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
 }
 
 /// `ns/name`, as people write it.

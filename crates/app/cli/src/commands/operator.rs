@@ -116,10 +116,10 @@ fn registries(arguments: RegistryArguments, cluster: Cluster) -> Box<scantling_o
         Box::pin(async move {
             let (mut mirrors, mut keyring) = arguments.as_mounted().rules().map_err(Failure::into_message)?;
             add_kept_rules(&cluster, &mut mirrors).await?;
-            read_registry_rules(&cluster, None, &mut mirrors, &mut keyring)
+            let unread = read_registry_rules(&cluster, None, &mut mirrors, &mut keyring)
                 .await
                 .map_err(|error| error.to_string())?;
-            client(mirrors, keyring).map_err(Failure::into_message)
+            Ok((client(mirrors, keyring).map_err(Failure::into_message)?, unread))
         })
     })
 }
