@@ -250,6 +250,7 @@ fn past() -> PastRun {
 #[test]
 fn a_cluster_tells_what_somebody_has_to_do() {
     let open = OpenRun {
+        paused: false,
         action: Action::Upgrade,
         release: "shop".to_owned(),
         version: "2".to_owned(),

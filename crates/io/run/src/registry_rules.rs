@@ -1,8 +1,9 @@
 //! Where a cluster asks for images, read from the cluster: its mirror rules and its pull secrets.
 
 use scantling_api::GroupVersionKind;
-use scantling_cluster::{Cluster, ClusterError};
+use scantling_cluster::{Cluster, ClusterError, Served};
 use scantling_endpoint::{Keyring, KeyringError, Mirrors, MirrorsError};
+use serde_json::Value;
 
 /// The kinds that hold OpenShift's rules about registries: group, version, kind. Whoever reads the rules must be allowed to list them.
 pub const REGISTRY_RULES: [(&str, &str, &str); 4] = [
@@ -60,20 +61,8 @@ pub async fn read_registry_rules(
         })?;
         secret.flatten().map(|secret| keyring.add_secret(&secret)).transpose()?;
     }
-    let (Some(accounts), Some(namespace)) = (served.by_kind("", "ServiceAccount"), namespace) else {
-        return Ok(unread);
-    };
-    let account = allowed(cluster.get(accounts, Some(namespace), "default").await, &mut unread, || {
-        format!("service account default of {namespace}")
-    })?;
-    let Some(account) = account.flatten() else { return Ok(unread) };
-    let names =
-        account.get("imagePullSecrets").and_then(serde_json::Value::as_array).cloned().unwrap_or_default();
-    for name in names.iter().filter_map(|n| n.get("name")?.as_str()) {
-        let secret = allowed(cluster.get(secrets, Some(namespace), name).await, &mut unread, || {
-            format!("secret {name} of {namespace}")
-        })?;
-        secret.flatten().map(|secret| keyring.add_secret(&secret)).transpose()?;
+    for secret in pull_secrets(cluster, &served, namespace, &mut unread).await? {
+        keyring.add_secret(&secret)?;
     }
     Ok(unread)
 }
@@ -92,4 +81,30 @@ fn allowed<T>(
         }
         Err(error) => Err(error),
     }
+}
+
+/// The pull secrets that the default service account of a namespace brings, as they are now; what may not be read is noted.
+pub(crate) async fn pull_secrets(
+    cluster: &Cluster,
+    served: &Served,
+    namespace: Option<&str>,
+    unread: &mut Vec<String>,
+) -> Result<Vec<Value>, ClusterError> {
+    let kinds = (served.by_kind("", "Secret"), served.by_kind("", "ServiceAccount"));
+    let ((Some(secrets), Some(accounts)), Some(namespace)) = (kinds, namespace) else {
+        return Ok(Vec::new());
+    };
+    let account = allowed(cluster.get(accounts, Some(namespace), "default").await, unread, || {
+        format!("service account default of {namespace}")
+    })?;
+    let Some(account) = account.flatten() else { return Ok(Vec::new()) };
+    let names = account.get("imagePullSecrets").and_then(Value::as_array);
+    let mut found = Vec::new();
+    for name in names.into_iter().flatten().filter_map(|n| n.get("name")?.as_str()) {
+        let secret = allowed(cluster.get(secrets, Some(namespace), name).await, unread, || {
+            format!("secret {name} of {namespace}")
+        })?;
+        found.extend(secret.flatten());
+    }
+    Ok(found)
 }

@@ -8,6 +8,7 @@ use scantling_cluster::{ClusterError, Served, Write, Written};
 use scantling_image::{ImageIdentity, Platform, Reference};
 use scantling_plan::{Desired, NodeFacts, Outcome, Pins, Previous, Step};
 use scantling_reconcile::KnownImage;
+use scantling_registry::RegistryClient;
 use scantling_release::{LockedImage, Release};
 use serde_json::{Value, json};
 
@@ -15,9 +16,11 @@ use crate::claim::Claim;
 use crate::environment::Environment;
 use crate::event::{RunEvent, Stage, What};
 use crate::journal::{Action, Journal};
+use crate::meanwhile::People;
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
+use crate::traffic::Traffic;
 
 /// Where events go.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(RunEvent);
@@ -28,6 +31,12 @@ pub(crate) struct Session<'a> {
     pub(crate) options: &'a Options,
     pub(crate) report: RunReport,
     pub(crate) stage: Stage,
+    /// The way to registries, with the credentials that the cluster has now.
+    pub(crate) registry: RegistryClient,
+    /// Pull secrets that were changed since the run began, each with the stage in which that was seen.
+    pub(crate) rotated: BTreeMap<ObjectKey, Stage>,
+    /// What people had when the run began.
+    pub(crate) people: People,
     pub(crate) served: Served,
     pub(crate) schema: Schema,
     pub(crate) nodes: Vec<NodeFacts>,
@@ -59,10 +68,14 @@ pub(crate) struct Session<'a> {
     pub(crate) journal: Journal,
     /// Whether a run, of this release or another, has begun and not ended.
     pub(crate) left_open: bool,
+    /// Whether this run has stored the release's files.
+    pub(crate) bundle_stored: bool,
     /// What the cluster's journal says, if this run has written it.
     pub(crate) journal_written: Option<Journal>,
     /// The claim to the run's lease.
     pub(crate) claim: Claim,
+    /// What this run writes.
+    pub(crate) traffic: Traffic,
     sink: Sink<'a>,
 }
 
@@ -84,6 +97,7 @@ impl<'a> Session<'a> {
             reached: String::new(),
             creates: BTreeSet::new(),
             open: true,
+            paused: false,
         };
         let mut schema = Schema::kubernetes().clone();
         schema.extend(Schema::openshift().clone());
@@ -93,6 +107,9 @@ impl<'a> Session<'a> {
             options,
             report: RunReport { release: release.name.clone(), version, ..RunReport::default() },
             stage: Stage::Read,
+            registry: env.registry.clone(),
+            rotated: BTreeMap::new(),
+            people: People::default(),
             served: Served::default(),
             schema,
             nodes: Vec::new(),
@@ -112,8 +129,10 @@ impl<'a> Session<'a> {
             sizes: BTreeMap::new(),
             journal,
             left_open: false,
+            bundle_stored: false,
             journal_written: None,
             claim: Claim::Refused,
+            traffic: Traffic::default(),
             sink,
         }
     }
@@ -212,9 +231,13 @@ impl<'a> Session<'a> {
 
     /// Sends a write as it is. Everything but what must come before the journal goes through [`Session::write`].
     pub(crate) async fn send(&mut self, write: Write) -> Result<Written, ClusterError> {
-        let written = self.env.cluster.write(&self.served, &write).await?;
-        self.report.writes += 1;
-        Ok(written)
+        self.put(&write).await
+    }
+
+    /// The one way to the cluster: counted, and closed when the run is to stop.
+    pub(crate) async fn put(&self, write: &Write) -> Result<Written, ClusterError> {
+        let stop = self.options.stop.as_ref();
+        self.traffic.write(stop, self.env.cluster.write(&self.served, write)).await
     }
 
     /// Ends the run before anything is written.
