@@ -117,6 +117,13 @@ pub enum ClusterError {
     },
 }
 
+impl ClusterError {
+    /// Has the server understood and refused what was to be written, so that it helps to change it, or what it may not go beyond?
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Forbidden { .. } | Self::Invalid { .. } | Self::FieldConflicts { .. })
+    }
+}
+
 fn fields(conflicts: &[FieldConflict]) -> String {
     let fields: Vec<&str> = conflicts.iter().map(|c| c.field.as_str()).collect();
     fields.join(", ")

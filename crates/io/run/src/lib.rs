@@ -70,7 +70,7 @@ pub use history::{Ended, HISTORY_NAME, PastRun, history};
 pub use journal::{Action, JOURNAL_NAME};
 pub use meanwhile::{Doing, Meanwhile};
 pub use options::{Options, Waits};
-pub use registry_rules::{RulesError, read_registry_rules};
+pub use registry_rules::{REGISTRY_RULES, RulesError, read_registry_rules};
 pub use report::{
     CatalogueEntry, CheckedClaim, CutOff, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport,
     Verified,
