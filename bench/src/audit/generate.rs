@@ -214,6 +214,7 @@ fn node(out: &mut impl Write, index: usize, images: &[Image], rng: &mut Rng) -> 
     )
 }
 
+#[expect(clippy::too_many_lines, reason = "one object as it is written, from its first line to its last")]
 fn pod(
     out: &mut impl Write,
     index: usize,
