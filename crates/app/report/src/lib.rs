@@ -14,5 +14,6 @@ pub mod rbac;
 pub mod references;
 pub mod rehearsal;
 pub mod run;
+pub mod snapshot;
 pub mod status;
 pub mod style;

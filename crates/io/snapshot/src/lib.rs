@@ -44,6 +44,6 @@ mod yaml;
 pub use error::{Skipped, SnapshotError, Why};
 pub use index::{Index, IndexedResource};
 pub use limits::Limits;
-pub use pipeline::read;
+pub use pipeline::{read, read_text};
 pub use snapshot::{NotSeen, Progress, Repeated, Snapshot};
 pub use take::{TakeError, TakeEvent, TakeSettings, TokenKey, take};
