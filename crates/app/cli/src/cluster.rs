@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::outcome::Failure;
 use crate::registries::{RegistryArguments, client};
+use crate::terminal;
 
 /// Which cluster.
 #[derive(Debug, Args)]
@@ -82,13 +83,17 @@ impl Connected {
         namespace: Option<&str>,
     ) -> Result<Environment, Failure> {
         let (mut mirrors, mut keyring) = registries.rules()?;
-        read_registry_rules(&self.cluster, namespace, &mut mirrors, &mut keyring).await.map_err(|error| {
-            match error {
-                RulesError::Cluster(error) => cannot_reach(&error),
-                error => Failure::failed(error.to_string())
-                    .with_hint("mend the object in the cluster: nodes read it as well"),
-            }
+        let read = read_registry_rules(&self.cluster, namespace, &mut mirrors, &mut keyring).await;
+        let unread = read.map_err(|error| match error {
+            RulesError::Cluster(error) => cannot_reach(&error),
+            error => Failure::failed(error.to_string())
+                .with_hint("mend the object in the cluster: nodes read it as well"),
         })?;
+        for what in unread {
+            terminal::complain(&format!(
+                "note: {what}; nodes may ask other places, or with other credentials\n"
+            ));
+        }
         self.with(client(mirrors, keyring)?)
     }
 

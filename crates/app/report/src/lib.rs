@@ -9,6 +9,7 @@ pub mod lock;
 mod nodes;
 pub mod objects;
 mod page;
+mod people;
 pub mod progress;
 pub mod rbac;
 pub mod references;

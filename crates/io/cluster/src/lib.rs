@@ -30,5 +30,5 @@ pub use driver::{Changes, DriveEvent, DriveSettings, Driven};
 pub use error::{ClusterError, FieldConflict};
 pub use lease::{Held, Lease};
 pub use page::{About, Page};
-pub use served::{Resource, Served};
+pub use served::{Resource, Served, Undescribed};
 pub use stack::{Jitter, stack};

@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::books::Booked;
-use crate::seen::Seen;
 use crate::operator::{Operator, ended};
+use crate::seen::Seen;
 use crate::told::Told;
 
 /// The pause after a run failed for the first time, doubled each time.
@@ -161,7 +161,7 @@ impl Operator {
         let refused = |why: String| NotBrought::Refused(why);
         let env = Environment {
             cluster: self.cluster.clone(),
-            registry: (self.registries)().await.map_err(refused)?,
+            registry: self.registry().await.map_err(refused)?,
             clock: self.clock,
             entropy: self.entropy.clone(),
             vantage: self.vantage.clone(),

@@ -89,11 +89,21 @@ impl Session<'_> {
     }
 
     fn decide_one(&self, wanted: &Desired, live: Option<&Value>) -> Result<Step, Stop> {
+        self.decide_upon(wanted, self.previous.objects.get(&wanted.key), live)
+    }
+
+    /// Decides about an object upon what was last applied to it.
+    pub(crate) fn decide_upon(
+        &self,
+        wanted: &Desired,
+        base: Option<&Value>,
+        live: Option<&Value>,
+    ) -> Result<Step, Stop> {
         let made = self.journal.creates.contains(&wanted.key) && live.is_some_and(is_applied);
         let origin = self.previous.inventory.get(&wanted.key);
         let sides = Sides {
             desired: &wanted.value,
-            base: self.previous.objects.get(&wanted.key),
+            base,
             live,
             ours: origin.is_some() || made,
             created: origin.map_or(made, |origin| *origin == scantling_plan::Origin::Created),
@@ -217,6 +227,11 @@ impl Session<'_> {
                 return Err(Bad::Changed(Box::new(step), why));
             }
             let told = brought.told.get_or_insert_with(|| step.clone());
+            // What others did between the reading and the write shows in a later decision only.
+            told.kept.clone_from(&step.kept);
+            if !step.taken.is_empty() {
+                told.taken.clone_from(&step.taken);
+            }
             brought.outcome = told.outcome;
             if !step.writes() {
                 brought.object = live;

@@ -181,7 +181,12 @@ pub(crate) fn kept(maps: &[Value]) -> Vec<String> {
 }
 
 fn heads(maps: &[Value]) -> impl Iterator<Item = &Value> {
-    maps.iter().filter(|m| object::name(m).starts_with(PREFIX) && m.pointer("/data/parts").is_some())
+    maps.iter().filter(|map| is_of_a_bundle(map))
+}
+
+/// Whether a `ConfigMap` is the head of a bundle.
+pub(crate) fn is_of_a_bundle(map: &Value) -> bool {
+    object::name(map).starts_with(PREFIX) && map.pointer("/data/parts").is_some()
 }
 
 /// A version as the name of a head: lower-case letters, digits, `-` and `.`; versions that differ have different names.

@@ -44,12 +44,12 @@ impl Session<'_> {
                 (reference, asked)
             })
             .collect();
-        let env = self.env;
+        let registry = self.registry.clone();
         let mut answers = futures::stream::iter(wanted)
             .map(|(written, asked)| {
-                let platforms = platforms.clone();
+                let (platforms, registry) = (platforms.clone(), registry.clone());
                 async move {
-                    let probe = env.registry.probe(&asked, &platforms).await;
+                    let probe = registry.probe(&asked, &platforms).await;
                     (written, probe)
                 }
             })

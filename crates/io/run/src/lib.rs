@@ -21,6 +21,7 @@
 mod access;
 mod adoptable;
 mod apply;
+mod around;
 mod books;
 mod build_state;
 mod bundle;
@@ -34,6 +35,7 @@ mod health;
 mod history;
 mod images;
 mod journal;
+mod meanwhile;
 mod offers;
 mod options;
 mod packed;
@@ -63,6 +65,7 @@ pub use environment::{Entropy, Environment};
 pub use event::{RunEvent, Stage, What};
 pub use history::{Ended, HISTORY_NAME, PastRun, history};
 pub use journal::{Action, JOURNAL_NAME};
+pub use meanwhile::{Doing, Meanwhile};
 pub use options::{Options, Waits};
 pub use registry_rules::{RulesError, read_registry_rules};
 pub use report::{

@@ -72,6 +72,11 @@ pub(crate) fn pack(name: &str, about: &[(&str, &str)], bytes: &[u8]) -> Result<V
     Ok(maps)
 }
 
+/// Whether a `ConfigMap` is a part.
+pub(crate) fn is_part(map: &Value) -> bool {
+    object::label(map, PART_LABEL).is_some()
+}
+
 /// The bytes that a head leads to. None if there is no such head.
 pub(crate) fn unpack(maps: &[Value], name: &str) -> Result<Option<Vec<u8>>, PackError> {
     let by_name = |name: &str| maps.iter().find(|m| object::name(m) == name);

@@ -16,6 +16,7 @@ use scantling_plan::{NodeFacts, PlannedNode, holds, pulls};
 use serde_json::{Value, json};
 
 use crate::event::{Stage, What};
+use crate::meanwhile::Doing;
 use crate::report::Stop;
 use crate::session::Session;
 
@@ -26,6 +27,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 const STRAGGLER: Duration = Duration::from_mins(3);
 /// Layers are stored unpacked, about three times their compressed size, beside the compressed ones on some runtimes.
 const UNPACKED: u64 = 3;
+/// How often a pod that somebody removes is made again on one node: a drain evicts once, and more than that is no accident.
+const AGAIN: usize = 3;
 /// Marks our pods.
 const LABEL: &str = "scantling.dev/prepull";
 
@@ -58,6 +61,8 @@ struct Pulling {
     complaints: BTreeMap<String, BTreeMap<String, String>>,
     /// Nodes that were given up, with the reason.
     given_up: BTreeMap<String, String>,
+    /// Node → its pod, and how often it was made again.
+    pods: BTreeMap<String, (Value, usize)>,
 }
 
 impl Session<'_> {
@@ -73,8 +78,12 @@ impl Session<'_> {
         let borrowed: Vec<(&Value, BTreeSet<String>)> = needs.iter().map(|(s, i)| (s, i.clone())).collect();
         let plan = self.still_to_pull(pulls(&self.nodes, &borrowed));
         self.learn_sizes(&plan).await;
-        let mut pulling =
-            Pulling { open: BTreeMap::new(), complaints: BTreeMap::new(), given_up: BTreeMap::new() };
+        let mut pulling = Pulling {
+            open: BTreeMap::new(),
+            complaints: BTreeMap::new(),
+            given_up: BTreeMap::new(),
+            pods: BTreeMap::new(),
+        };
         for planned in &plan {
             if let Some(why) = self.unfit(planned) {
                 if planned.left_out.is_some() || !planned.pulls.is_empty() {
@@ -88,6 +97,7 @@ impl Session<'_> {
             self.tell(What::Pulling { node: planned.node.clone(), images: planned.pulls.len() });
             let secrets = pull_secrets(needs);
             let pod = prepull_pod(namespace, planned, &secrets);
+            pulling.pods.insert(planned.node.clone(), (pod.clone(), 0));
             self.write(Write::Apply { object: pod, force: true }).await?;
             pulling.open.insert(planned.node.clone(), planned.pulls.iter().cloned().collect());
         }
@@ -131,7 +141,7 @@ impl Session<'_> {
             .collect();
         for image in unknown {
             let Ok(reference) = Reference::parse(image) else { continue };
-            match self.env.registry.resolve(&reference).await {
+            match self.registry.resolve(&reference).await {
                 Ok(resolved) => {
                     let sizes = resolved.platforms.iter().map(|p| (p.platform.clone(), p.size)).collect();
                     self.sizes.insert(image.clone(), sizes);
@@ -210,19 +220,57 @@ impl Session<'_> {
                 }
                 return Ok(());
             }
-            self.give_up_on_lost_nodes(pulling).await?;
+            self.look_after_lost_pods(&pods, pulling).await?;
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// A node that has become unready during the wait is not waited for.
-    async fn give_up_on_lost_nodes(&mut self, pulling: &mut Pulling) -> Result<(), Stop> {
-        for node in self.list("", "Node", None).await?.iter().map(NodeFacts::read) {
-            if !node.ready && pulling.open.remove(&node.name).is_some() {
-                pulling.given_up.insert(node.name, "the node became unready".to_owned());
+    /// A node that is gone, has become unready or is being drained is not waited for. Where a pod was removed and the node is fine, it
+    /// is made again.
+    async fn look_after_lost_pods(&mut self, pods: &[Value], pulling: &mut Pulling) -> Result<(), Stop> {
+        let there: BTreeSet<&str> = pods.iter().filter_map(|pod| Pod::of(pod).node()).collect();
+        let nodes: BTreeMap<String, NodeFacts> = self
+            .list("", "Node", None)
+            .await?
+            .iter()
+            .map(NodeFacts::read)
+            .map(|node| (node.name.clone(), node))
+            .collect();
+        for name in pulling.open.keys().cloned().collect::<Vec<_>>() {
+            let removed = !there.contains(name.as_str());
+            let why = match nodes.get(&name) {
+                None => "the node is gone",
+                Some(node) if !node.ready => "the node became unready",
+                Some(node) if removed && node.unschedulable => {
+                    "it was cordoned, and the pod that brought images to it was removed"
+                }
+                Some(_) if !removed => continue,
+                Some(_) => match pulling.pods.get_mut(&name) {
+                    Some((pod, made)) if *made < AGAIN => {
+                        *made += 1;
+                        let pod = pod.clone();
+                        self.pod_was_removed(&pod, "it was made again, for the node is fine");
+                        self.write(Write::Apply { object: pod, force: true }).await?;
+                        continue;
+                    }
+                    _ => "the pod that brought images to it was removed again and again",
+                },
+            };
+            pulling.open.remove(&name);
+            pulling.given_up.insert(name.clone(), why.to_owned());
+            if let Some((pod, _)) = pulling.pods.get(&name).filter(|_| removed) {
+                let did = format!("it was not made again: {why}");
+                self.pod_was_removed(&pod.clone(), &did);
             }
         }
         Ok(())
+    }
+
+    fn pod_was_removed(&mut self, pod: &Value, did: &str) {
+        if let Ok(key) = object::key(pod) {
+            let what = "it was removed before the node had all images".to_owned();
+            self.meanwhile(Doing::Eviction, key, what, did.to_owned());
+        }
     }
 
     /// Takes in the state of one pod. True if an image has arrived.

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::Write;
-use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
+use scantling_finding::Severity;
+use scantling_plan::{
+    Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, on_offer, pulls, without_values,
+};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -118,7 +121,9 @@ impl Session<'_> {
     async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
         let wrote = self.journal_written.is_some();
         let ends_another = self.left_open && done.is_ok();
-        if !(wrote || ends_another) {
+        // What would be written goes with the platform.
+        let is_gone = self.journal.action == Action::Uninstall && done.is_ok();
+        if is_gone || !(wrote || ends_another) {
             return done;
         }
         if done.is_err() && !matches!(self.claim, Claim::Held) {
@@ -161,6 +166,7 @@ impl Session<'_> {
     pub(crate) async fn prepare(&mut self) -> Result<Vec<Step>, Stop> {
         let kinds = kinds(self.release);
         self.read_cluster(&kinds).await?;
+        self.refuse_faults()?;
         self.check_succession()?;
         self.gate().await?;
         self.stage = Stage::Plan;
@@ -178,23 +184,7 @@ impl Session<'_> {
         let mut plan = self.plan_of(&steps);
         plan.notebooks = self.plan_notebooks().await?;
         plan.models = self.plan_models().await?;
-        let counts = plan.counts();
-        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
-        let moved = approved.is_some_and(|approved| *approved != plan.digest());
-        self.report.plan = Some(plan);
-        self.tell(What::Planned {
-            create: counts.created,
-            update: counts.updated,
-            replace: counts.replaced,
-            adopt: counts.adopted,
-            unchanged: counts.unchanged,
-            prune: counts.pruned,
-        });
-        if moved {
-            return Err(self.refuse(
-                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
-            ));
-        }
+        self.planned(plan)?;
         let conflicts: Vec<Step> = steps.iter().filter(|s| s.outcome == Outcome::Conflict).cloned().collect();
         if let Some(first) = conflicts.first() {
             let what = match (first.immutable.is_empty(), conflicts.len()) {
@@ -221,6 +211,28 @@ impl Session<'_> {
         Ok(steps)
     }
 
+    /// Puts a plan into the report, and refuses one that differs from what somebody has agreed to.
+    pub(crate) fn planned(&mut self, plan: Plan) -> Result<(), Stop> {
+        let counts = plan.counts();
+        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
+        let moved = approved.is_some_and(|approved| *approved != plan.digest());
+        self.report.plan = Some(plan);
+        self.tell(What::Planned {
+            create: counts.created,
+            update: counts.updated,
+            replace: counts.replaced,
+            adopt: counts.adopted,
+            unchanged: counts.unchanged,
+            prune: counts.pruned,
+        });
+        if moved {
+            return Err(self.refuse(
+                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
     async fn run(&mut self) -> Result<(), Stop> {
         let steps = self.prepare().await?;
         let keys: BTreeSet<ObjectKey> = self.desired.iter().map(|d| d.key.clone()).collect();
@@ -240,11 +252,34 @@ impl Session<'_> {
             }
         }
         Box::pin(self.publish_catalogue()).await?;
+        if self.journal_written.is_some() {
+            self.decide_again().await?;
+            self.renew_credentials().await;
+        }
         self.verify().await?;
+        self.look_around().await?;
         self.prune(&leftovers).await?;
         self.store(&leftovers).await?;
         self.tell(What::Finished { writes: self.report.writes });
         Ok(())
+    }
+
+    /// Refuses a release in which something was found wrong when it was read. What could not be read of it would otherwise be
+    /// taken for what it no longer has, and be removed.
+    fn refuse_faults(&mut self) -> Result<(), Stop> {
+        let errors = self.release.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let errors: Vec<_> = errors.cloned().collect();
+        let Some(first) = errors.first() else { return Ok(()) };
+        let more = match errors.len() - 1 {
+            0 => String::new(),
+            1 => ", and 1 more error is in it".to_owned(),
+            more => format!(", and {more} more errors are in it"),
+        };
+        let place = Some(first.place.to_string()).filter(|place| !place.is_empty());
+        let at = place.map(|place| format!("{place}: ")).unwrap_or_default();
+        let why = format!("the release is not sound: {at}{} ({}){more}", first.message, first.code);
+        self.report.findings.extend(errors);
+        Err(self.refuse(why))
     }
 
     /// A release follows only the releases that it names, whoever installed those.
@@ -304,6 +339,7 @@ impl Session<'_> {
             nodes: pulls(&self.nodes, &borrowed),
             notebooks: Vec::new(),
             models: Vec::new(),
+            on_offer: on_offer(self.release, &self.nodes),
         }
     }
 

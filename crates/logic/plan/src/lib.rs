@@ -17,6 +17,7 @@ mod generated;
 mod immutable;
 mod node;
 mod object;
+mod on_offer;
 mod own;
 mod people;
 mod pin;
@@ -31,6 +32,7 @@ pub use generated::{
 };
 pub use node::NodeFacts;
 pub use object::{Frame, MANAGER, Sides, decide, is_applied};
+pub use on_offer::{OnOffer, on_offer};
 pub use own::own_objects;
 pub use people::{Offer, PlannedNotebook, notebooks};
 pub use pin::{Adjusted, Pins, pin};

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::node::NodeFacts;
 use crate::object::{Frame, Sides, blank, decide};
+use crate::on_offer::OnOffer;
 use crate::people::PlannedNotebook;
 use crate::pin::Adjusted;
 use crate::step::{Outcome, Step};
@@ -123,6 +124,9 @@ pub struct Plan {
     /// The models for which something changes, and how their pods get it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Forecast>,
+    /// Components that fit the cluster and that nobody has asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on_offer: Vec<OnOffer>,
 }
 
 /// How many steps end in each outcome.

@@ -58,6 +58,8 @@ pub struct Sandbox {
     gate: Arc<Mutex<Gate>>,
     /// Actions, `verb resource`, that the API server denies.
     denied: Arc<Mutex<Vec<String>>>,
+    /// Reads that fail, and the status of the answer.
+    failing: Arc<Mutex<Vec<(String, u16)>>>,
     killed: Arc<Notify>,
 }
 
@@ -68,6 +70,7 @@ impl Sandbox {
             origin: Instant::now(),
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
+            failing: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -105,6 +108,21 @@ impl Sandbox {
 
     pub fn deny(&self, actions: &[&str]) {
         *self.denied.lock().unwrap() = actions.iter().map(|a| (*a).to_owned()).collect();
+    }
+
+    /// Lets reads fail whose address is a text, or has it in it if it ends with `?`.
+    pub fn fail_reads(&self, failing: &[(&str, u16)]) {
+        *self.failing.lock().unwrap() = failing.iter().map(|(text, s)| ((*text).to_owned(), *s)).collect();
+    }
+
+    fn fails(&self, address: &str) -> Option<Response<Answer>> {
+        let failing = self.failing.lock().unwrap();
+        let status = failing.iter().find(|(text, _)| {
+            if text.ends_with('?') { address.contains(text.as_str()) } else { address == text }
+        })?;
+        let body = serde_json::json!({"kind": "Status", "reason": "Test", "message": "a test says so"});
+        let body = Answer::new(Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}));
+        Some(Response::builder().status(status.1).body(body).unwrap())
     }
 
     fn denies(&self, path: &str, body: &[u8]) -> Option<Value> {
@@ -249,6 +267,9 @@ impl Service<Request<Body>> for Sandbox {
                 let body = Bytes::from(review.to_string());
                 let body = Answer::new(Full::new(body).map_err(|never| match never {}));
                 return Ok(Response::builder().status(201).body(body)?);
+            }
+            if !writes && let Some(answer) = sandbox.fails(&parts.uri.to_string()) {
+                return Ok(answer);
             }
             let never = || std::future::pending::<Result<Response<Answer>, BoxError>>();
             if cut.0 {
