@@ -42,16 +42,17 @@ pub fn taken(index: &Index, folder: &str, screen: Screen) -> String {
         out.marked(2, &format!("{} ", paint(NOTED, "!")), 2, &text);
     }
     let objects: usize = held.iter().map(|resource| resource.objects).sum();
-    let mut last = format!(
-        "{} {folder}: {} of {}, taken {}",
+    let rest = match unseen.len() {
+        0 => String::new(),
+        number => format!("; {} not seen", count(number, "kind")),
+    };
+    let last = format!(
+        "{} {folder}: {} of {}, taken {}{rest}",
         paint(GOOD, "written"),
         count(objects, "object"),
         count(held.len(), "kind"),
         index.taken
     );
-    if !unseen.is_empty() {
-        last.push_str(&format!("; {} not seen", count(unseen.len(), "kind")));
-    }
     out.text + &last_line(&last, screen)
 }
 

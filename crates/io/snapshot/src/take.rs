@@ -20,6 +20,8 @@ const PAGE: u32 = 500;
 const PAGES: usize = 10_000;
 /// How often a list is begun again because the server has forgotten where it was.
 const RESTARTS: usize = 3;
+/// Stands for the kinds of a group that the server names and does not describe.
+const UNDESCRIBED: &str = "*.";
 
 /// How a snapshot is taken.
 #[derive(Debug)]
@@ -111,6 +113,19 @@ pub async fn take(
     make_folder(&settings.folder)?;
     for resource in served.iter().filter(|resource| is_wanted(resource)) {
         kind(cluster, settings, resource, &mut index, tell).await?;
+    }
+    // What the server could not describe in the last run it may describe now.
+    index.resources.retain(|entry| !entry.resource.starts_with(UNDESCRIBED));
+    for group in served.undescribed().iter().filter(|group| !is_passed_over(&group.group, "")) {
+        let entry = IndexedResource {
+            resource: format!("{UNDESCRIBED}{}", group.group),
+            version: format!("{}/{}", group.group, group.version),
+            not_seen: group.why.clone(),
+            done: true,
+            ..IndexedResource::default()
+        };
+        tell(TakeEvent::NotSeen(&entry));
+        index.resources.push(entry);
     }
     let skew = index.clock_skew_seconds.unwrap_or_default();
     let now = settings.clock.now();

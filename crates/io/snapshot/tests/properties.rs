@@ -47,7 +47,7 @@ proptest! {
     #[test]
     fn json_comes_out_as_it_went_in(objects in config_maps(), block in 1u64..200, pretty: bool, alone: bool) {
         let text = match (alone, pretty) {
-            (true, _) => objects.iter().map(|object| format!("{object}\n")).collect(),
+            (true, _) => objects.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
             (false, true) => serde_json::to_string_pretty(&list(&objects)).unwrap(),
             (false, false) => list(&objects).to_string(),
         };
@@ -59,7 +59,7 @@ proptest! {
     #[test]
     fn yaml_comes_out_as_it_went_in(objects in config_maps(), block in 1u64..200, alone: bool) {
         let text = if alone {
-            objects.iter().map(|object| format!("---\n{}", scantling_yaml::to_yaml(object))).collect()
+            objects.iter().map(scantling_yaml::to_yaml).collect::<Vec<_>>().join("---\n")
         } else {
             scantling_yaml::to_yaml(&list(&objects))
         };

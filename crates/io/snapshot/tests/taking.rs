@@ -84,6 +84,9 @@ impl Cell {
                     let body = Full::from(status.to_string()).map_err(BoxError::from).boxed_unsync();
                     Ok(Response::builder().status(StatusCode::from_u16(code).unwrap()).body(body).unwrap())
                 };
+                if path == "/apis/apps/v1" {
+                    return status(500, "InternalError", "away");
+                }
                 if path.starts_with("/api/v1/serviceaccounts?") {
                     return status(
                         403,
@@ -184,7 +187,7 @@ fn it_holds_what_the_cluster_holds_and_no_secret() {
         );
         let missing: Vec<_> =
             snapshot.not_seen.iter().map(|it| (it.resource.as_str(), it.missing.as_deref())).collect();
-        assert_eq!(missing, [("serviceaccounts", Some("list serviceaccounts"))]);
+        assert_eq!(missing, [("serviceaccounts", Some("list serviceaccounts")), ("*.apps", None)]);
 
         let root = value(&snapshot, "etcd-passwords", "root");
         let connection: Value =

@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
             TakeEvent::Continued => spinner.set_message("continuing a snapshot that was begun"),
             TakeEvent::Page(kind, objects) => spinner.set_message(format!("{kind}: {objects}")),
             TakeEvent::Again(kind) => {
-                spinner.set_message(format!("{kind}: once more, the server had forgotten where it was"))
+                spinner.set_message(format!("{kind}: once more, the server had forgotten where it was"));
             }
             TakeEvent::NotSeen(resource) => spinner.set_message(format!("{}: not seen", resource.resource)),
         })

@@ -40,7 +40,8 @@ fn a_cluster_is_written_down_once() {
     // What kubectl dumps of the same cluster is the same.
     let Some(kubectl) = tool("kubectl", "SCANTLING_TEST_KUBECTL") else { return };
     for (name, form) in [("dump.json", "json"), ("dump.yaml", "yaml")] {
-        let lists = open.run(&kubectl, &["get", "nodes,configmaps,deployments,pods,secrets", "-A", "-o", form]);
+        let lists =
+            open.run(&kubectl, &["get", "nodes,configmaps,deployments,pods,secrets", "-A", "-o", form]);
         let file = dump(&open, name);
         std::fs::write(&file, lists.report(0)).unwrap();
         let theirs = held(&file);
