@@ -115,7 +115,7 @@ impl Connected {
 
 /// How a run from the command line goes: under a name that nobody else has.
 pub(crate) fn options() -> Result<Options, Failure> {
-    Ok(Options { holder: format!("cli/{}", own_name()?), ..Options::default() })
+    Ok(Options { holder: format!("cli/{}", own_name()?), pauses: true, ..Options::default() })
 }
 
 /// A name that no other process has, of this host or another.

@@ -3,6 +3,7 @@
 //! Renderers are pure: values in, text out. They colour their text always; the command takes the colours out where
 //! the output is no terminal or nobody wants them.
 
+pub mod audit;
 pub mod findings;
 pub mod json;
 pub mod lock;

@@ -138,9 +138,9 @@ impl Session<'_> {
         for desired in objects {
             let image = object::text(&desired.value, "/spec/image").to_owned();
             let name = desired.key.name.clone();
-            let before = self.report.writes;
+            let before = self.traffic.writes();
             self.apply(&desired).await?;
-            if self.report.writes != before && !image.is_empty() {
+            if self.traffic.writes() != before && !image.is_empty() {
                 self.tell(What::Published { name, image });
             }
             self.desired.push(desired);

@@ -30,6 +30,7 @@ mod claim;
 mod desired;
 mod environment;
 mod event;
+mod foresee;
 mod gate;
 mod health;
 mod history;
@@ -44,6 +45,7 @@ mod prepull;
 mod promises;
 mod read;
 mod registry_rules;
+mod removal;
 mod report;
 mod retired;
 mod rollback;
@@ -52,6 +54,7 @@ mod state;
 mod status;
 mod store;
 mod streams;
+mod traffic;
 mod uninstall;
 mod upgrade;
 mod verify;
@@ -67,11 +70,12 @@ pub use history::{Ended, HISTORY_NAME, PastRun, history};
 pub use journal::{Action, JOURNAL_NAME};
 pub use meanwhile::{Doing, Meanwhile};
 pub use options::{Options, Waits};
-pub use registry_rules::{RulesError, read_registry_rules};
+pub use registry_rules::{REGISTRY_RULES, RulesError, read_registry_rules};
 pub use report::{
-    CatalogueEntry, CheckedClaim, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport, Verified,
+    CatalogueEntry, CheckedClaim, CutOff, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport,
+    Verified,
 };
-pub use rollback::rollback;
+pub use rollback::{namespace_of_earlier, rollback};
 pub use state::{
     InventoryEntry, RecordedClaim, RecordedImage, STATE_NAME, SYSTEM_NAMESPACE, State, StateError,
 };

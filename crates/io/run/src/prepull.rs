@@ -54,6 +54,7 @@ enum Progress {
 }
 
 /// The pods of one stage that are waited for.
+#[derive(Default)]
 struct Pulling {
     /// Node → images that it has not got yet.
     open: BTreeMap<String, BTreeSet<String>>,
@@ -61,6 +62,8 @@ struct Pulling {
     complaints: BTreeMap<String, BTreeMap<String, String>>,
     /// Nodes that were given up, with the reason.
     given_up: BTreeMap<String, String>,
+    /// Nodes whose pod the cluster did not admit: nothing is known of what they can pull.
+    refused: BTreeSet<String>,
     /// Node → its pod, and how often it was made again.
     pods: BTreeMap<String, (Value, usize)>,
 }
@@ -78,12 +81,7 @@ impl Session<'_> {
         let borrowed: Vec<(&Value, BTreeSet<String>)> = needs.iter().map(|(s, i)| (s, i.clone())).collect();
         let plan = self.still_to_pull(pulls(&self.nodes, &borrowed));
         self.learn_sizes(&plan).await;
-        let mut pulling = Pulling {
-            open: BTreeMap::new(),
-            complaints: BTreeMap::new(),
-            given_up: BTreeMap::new(),
-            pods: BTreeMap::new(),
-        };
+        let mut pulling = Pulling::default();
         for planned in &plan {
             if let Some(why) = self.unfit(planned) {
                 if planned.left_out.is_some() || !planned.pulls.is_empty() {
@@ -97,17 +95,37 @@ impl Session<'_> {
             self.tell(What::Pulling { node: planned.node.clone(), images: planned.pulls.len() });
             let secrets = pull_secrets(needs);
             let pod = prepull_pod(namespace, planned, &secrets);
-            pulling.pods.insert(planned.node.clone(), (pod.clone(), 0));
-            self.write(Write::Apply { object: pod, force: true }).await?;
             pulling.open.insert(planned.node.clone(), planned.pulls.iter().cloned().collect());
+            self.make_pod(&planned.node, pod, &mut pulling).await?;
         }
         if pulling.open.is_empty() {
+            // Those of a run that was stopped.
+            if self.left_open {
+                self.remove_pods(namespace).await?;
+            }
             return self.judge_pulls(&plan, &pulling);
         }
         let waited = self.wait_for_pulls(namespace, &mut pulling).await;
         self.remove_pods(namespace).await?;
         waited?;
         self.judge_pulls(&plan, &pulling)
+    }
+
+    /// Makes the pod of a node. A cluster that does not admit it (a quota, a policy) does not hold up the run.
+    async fn make_pod(&mut self, node: &str, pod: Value, pulling: &mut Pulling) -> Result<(), Stop> {
+        match self.try_write(Write::Apply { object: pod.clone(), force: true }).await? {
+            Ok(_) => {
+                pulling.pods.entry(node.to_owned()).or_insert((pod, 0));
+            }
+            Err(error @ (ClusterError::Forbidden { .. } | ClusterError::Invalid { .. })) => {
+                pulling.open.remove(node);
+                pulling.refused.insert(node.to_owned());
+                let why = format!("the cluster did not admit the pod that pulls: {error}");
+                pulling.given_up.insert(node.to_owned(), why);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     /// Leaves out what the node was given in an earlier run or stage. A node removes images that nobody uses when its
@@ -250,7 +268,7 @@ impl Session<'_> {
                         *made += 1;
                         let pod = pod.clone();
                         self.pod_was_removed(&pod, "it was made again, for the node is fine");
-                        self.write(Write::Apply { object: pod, force: true }).await?;
+                        self.make_pod(&name, pod, pulling).await?;
                         continue;
                     }
                     _ => "the pod that brought images to it was removed again and again",
@@ -329,8 +347,11 @@ impl Session<'_> {
         for (node, why) in &pulling.given_up {
             self.skip_node(node, why);
         }
-        let tried: BTreeSet<&String> =
-            plan.iter().filter(|p| p.left_out.is_none()).flat_map(|p| &p.pulls).collect();
+        let tried: BTreeSet<&String> = plan
+            .iter()
+            .filter(|p| p.left_out.is_none() && !pulling.refused.contains(&p.node))
+            .flat_map(|p| &p.pulls)
+            .collect();
         let nowhere: Vec<&String> = tried
             .into_iter()
             .filter(|image| {
@@ -401,6 +422,10 @@ fn prepull_pod(namespace: &str, planned: &PlannedNode, secrets: &BTreeSet<String
                 "imagePullPolicy": "IfNotPresent",
                 // Whether this exists in the image or not, the image has been pulled by then.
                 "command": ["true"],
+                // Quotas of a namespace ask for both.
+                "resources": {
+                    "requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"cpu": "100m", "memory": "32Mi"},
+                },
                 "securityContext": {
                     "allowPrivilegeEscalation": false, "runAsNonRoot": true,
                     "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},

@@ -86,7 +86,7 @@ impl Session<'_> {
                 && open.version == self.journal.version
             {
                 self.report.continued = true;
-                self.journal = Journal { holder, ..open };
+                self.journal = Journal { holder, paused: false, ..open };
             }
         }
         Ok(())

@@ -20,6 +20,7 @@ use crate::meanwhile::People;
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
+use crate::traffic::Traffic;
 
 /// Where events go.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(RunEvent);
@@ -67,10 +68,14 @@ pub(crate) struct Session<'a> {
     pub(crate) journal: Journal,
     /// Whether a run, of this release or another, has begun and not ended.
     pub(crate) left_open: bool,
+    /// Whether this run has stored the release's files.
+    pub(crate) bundle_stored: bool,
     /// What the cluster's journal says, if this run has written it.
     pub(crate) journal_written: Option<Journal>,
     /// The claim to the run's lease.
     pub(crate) claim: Claim,
+    /// What this run writes.
+    pub(crate) traffic: Traffic,
     sink: Sink<'a>,
 }
 
@@ -92,6 +97,7 @@ impl<'a> Session<'a> {
             reached: String::new(),
             creates: BTreeSet::new(),
             open: true,
+            paused: false,
         };
         let mut schema = Schema::kubernetes().clone();
         schema.extend(Schema::openshift().clone());
@@ -123,8 +129,10 @@ impl<'a> Session<'a> {
             sizes: BTreeMap::new(),
             journal,
             left_open: false,
+            bundle_stored: false,
             journal_written: None,
             claim: Claim::Refused,
+            traffic: Traffic::default(),
             sink,
         }
     }
@@ -223,9 +231,13 @@ impl<'a> Session<'a> {
 
     /// Sends a write as it is. Everything but what must come before the journal goes through [`Session::write`].
     pub(crate) async fn send(&mut self, write: Write) -> Result<Written, ClusterError> {
-        let written = self.env.cluster.write(&self.served, &write).await?;
-        self.report.writes += 1;
-        Ok(written)
+        self.put(&write).await
+    }
+
+    /// The one way to the cluster: counted, and closed when the run is to stop.
+    pub(crate) async fn put(&self, write: &Write) -> Result<Written, ClusterError> {
+        let stop = self.options.stop.as_ref();
+        self.traffic.write(stop, self.env.cluster.write(&self.served, write)).await
     }
 
     /// Ends the run before anything is written.

@@ -19,13 +19,10 @@ use crate::history::HISTORY_NAME;
 use crate::journal::{Action, JOURNAL_NAME};
 use crate::options::Options;
 use crate::packed::is_part;
+use crate::removal::Going;
 use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{STATE_NAME, SYSTEM_NAMESPACE};
-use crate::wait::Wait;
-
-/// Between two looks at objects that are to be gone.
-const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// Takes the release away.
 ///
@@ -38,7 +35,8 @@ const PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 ///   definitions of which others have objects stay, each with its cause in the report. So do namespaces and definitions of
 ///   which it cannot be told. Both are looked at once more just before they are deleted.
 /// - Nothing is deleted by another plan than the one that was agreed to, if there is one.
-/// - Deleting names the uid that was read: another object of the same name stays.
+/// - Deleting names the uid and the version that were read: an object that has changed is read again, another one of the
+///   same name stays.
 /// - Killed at any point, it is continued by the next uninstall, with the same end.
 ///
 /// # Errors
@@ -66,7 +64,7 @@ pub async fn uninstall(
             done = session.see_namespace_go(step).await;
         }
         if done.is_ok() {
-            session.tell(What::Finished { writes: session.report.writes });
+            session.tell(What::Finished { writes: session.traffic.writes() });
         }
     }
     session.end(done)
@@ -175,10 +173,8 @@ impl Session<'_> {
             if objects > 0 {
                 self.tell(What::Wave { wave, objects });
             }
-            self.prune(&of_wave).await?;
-            for step in of_wave.iter().filter(|s| s.writes()) {
-                self.wait_until_gone(&step.key, object::uid(&step.body)).await?;
-            }
+            let going = self.remove_all(&of_wave).await?;
+            self.wait_until_gone(going).await?;
         }
         Ok(())
     }
@@ -203,22 +199,6 @@ impl Session<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Waits until an object is gone; another one of the same name does not count.
-    async fn wait_until_gone(&mut self, key: &ObjectKey, uid: &str) -> Result<(), Stop> {
-        let mut wait = Wait::new(key.to_string(), self.options.waits.removal, PAUSE);
-        loop {
-            let found = self.read(key).await?.filter(|found| object::uid(found) == uid);
-            let Some(found) = found else { return Ok(()) };
-            let why = why_it_stays(&found);
-            if wait.is_over() {
-                return Err(Stop::Halt(format!(
-                    "{key} is not gone: {why}; see who answers for that, then uninstall again"
-                )));
-            }
-            self.pause(&mut wait, why).await;
-        }
     }
 
     /// The last of all: what the product keeps for itself. The run's lease is held until the server has accepted that it
@@ -255,7 +235,11 @@ impl Session<'_> {
                 "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                 "metadata": {"name": LEASE_NAME, "namespace": SYSTEM_NAMESPACE},
             });
-            self.delete_mine(Write::Delete { object: lease, uid: None, grace_seconds: None }).await?;
+            // Who may not delete it leaves a lease that nobody holds.
+            match self.send(Write::Delete { object: lease, uid: None, grace_seconds: None }).await {
+                Ok(_) | Err(ClusterError::Moved { .. } | ClusterError::Forbidden { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
             self.ended(&step, Outcome::Kept, why);
             return Ok(None);
         }
@@ -273,33 +257,17 @@ impl Session<'_> {
     }
 
     async fn see_namespace_go(&mut self, step: &Step) -> Result<(), Stop> {
-        self.wait_until_gone(&step.key, object::uid(&step.body)).await?;
+        let uid = object::uid(&step.body).to_owned();
+        self.wait_until_gone(vec![Going { key: step.key.clone(), uid }]).await?;
         self.ended(step, Outcome::Pruned, step.cause.clone());
         Ok(())
-    }
-}
-
-/// What holds an object that is to go: its finalizers, or, of a namespace, what the server says of its contents.
-fn why_it_stays(object: &Value) -> String {
-    let list = |pointer: &str| object.pointer(pointer).and_then(Value::as_array).into_iter().flatten();
-    let conditions: Vec<&str> = list("/status/conditions")
-        .filter(|_| object::text(object, "/kind") == "Namespace")
-        .filter(|condition| object::text(condition, "/status") == "True")
-        .map(|condition| object::text(condition, "/message"))
-        .filter(|message| !message.is_empty())
-        .collect();
-    let finalizers: Vec<&str> = list("/metadata/finalizers").filter_map(Value::as_str).collect();
-    match (conditions.as_slice(), finalizers.as_slice()) {
-        ([], []) => "its removal has not ended".to_owned(),
-        ([], held) => format!("finalizers hold it: {}", held.join(", ")),
-        (said, _) => said.join("; "),
     }
 }
 
 /// What the product keeps for itself in its namespace.
 fn is_bookkeeping(object: &Value) -> bool {
     let name = object::name(object);
-    object::text(object, "/kind") == "ConfigMap"
+    matches!(object::text(object, "/kind"), "ConfigMap" | "Secret")
         && is_applied(object)
         && ([STATE_NAME, JOURNAL_NAME, HISTORY_NAME].contains(&name)
             || is_part(object)

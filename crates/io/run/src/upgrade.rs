@@ -1,6 +1,7 @@
 //! The run from beginning to end. Installing is upgrading from nothing: there is no other path.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::Write;
@@ -10,7 +11,6 @@ use scantling_plan::{
 };
 use scantling_release::{Release, Wave};
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::catalogue::catalogue_keys;
 use crate::claim::{Claim, LEASE_DURATION, LEASE_NAME, claim};
@@ -22,10 +22,13 @@ use crate::journal::Action;
 use crate::options::Options;
 use crate::prepull::Needs;
 use crate::promises::promises;
-use crate::report::{RunError, RunReport, Stop};
+use crate::report::{CutOff, RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
 use crate::streams::stream_keys;
+
+/// How long it is tried to give the lease back.
+const RELEASE: Duration = Duration::from_secs(5);
 
 /// Brings a release to a cluster.
 ///
@@ -81,16 +84,6 @@ pub(crate) async fn bring(
     session.end(done)
 }
 
-/// Ends when the run is to stop; never, if nobody can ask.
-async fn asked_to_stop(stop: Option<watch::Receiver<bool>>) {
-    if let Some(mut stop) = stop
-        && stop.wait_for(|asked| *asked).await.is_ok()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
-}
-
 impl Session<'_> {
     /// Does work that holds the run's lease from its first write on, and records how it ended.
     pub(crate) async fn holding_the_lease(
@@ -100,6 +93,7 @@ impl Session<'_> {
         let env = self.env;
         let holder = &self.options.holder;
         let stop = self.options.stop.clone();
+        let traffic = self.traffic.clone();
         let mut lease = env.cluster.lease(SYSTEM_NAMESPACE, LEASE_NAME, holder, LEASE_DURATION, env.clock);
         let (claim, keeper) = claim();
         self.claim = claim;
@@ -110,11 +104,30 @@ impl Session<'_> {
                 self.record_end(done).await
             } => done,
             why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
-            () = asked_to_stop(stop) => Err(Stop::Asked),
+            () = traffic.stopped(stop) => Err(Stop::Asked),
         };
-        // It ends by itself if it cannot be given back.
-        let _ = lease.release().await;
+        match done {
+            Err(Stop::Lost(_)) => self.report.cut_off = lease.failed().and_then(CutOff::of),
+            Err(Stop::Asked) => self.note_pause().await,
+            _ => {}
+        }
+        // It ends by itself if it cannot be given back, and a cluster that is away keeps nobody waiting for it.
+        if !matches!(done, Err(Stop::Lost(_))) {
+            let _ = tokio::time::timeout(RELEASE, lease.release()).await;
+        }
         done
+    }
+
+    /// Notes that a person has stopped the run, so that the operator does not go on with it. Without the note it does.
+    async fn note_pause(&mut self) {
+        if !self.options.pauses || self.journal_written.is_none() || !matches!(self.claim, Claim::Held) {
+            return;
+        }
+        self.journal.paused = true;
+        let Ok(map) = self.journal.to_config_map() else { return };
+        // Past the way that is closed by now.
+        let write = Write::Apply { object: map, force: true };
+        let _ = tokio::time::timeout(RELEASE, self.env.cluster.write(&self.served, &write)).await;
     }
 
     /// Writes how the run ended, if it has written anything: the history, and that the journal is closed.
@@ -139,7 +152,7 @@ impl Session<'_> {
             holder: self.options.holder.clone(),
             outcome: if done.is_ok() { Ended::Finished } else { Ended::Stopped },
             counts: self.report.plan.as_ref().map(Plan::counts).unwrap_or_default(),
-            writes: self.report.writes,
+            writes: self.traffic.writes(),
             why: done.as_ref().err().map(ToString::to_string),
             promises: promises(&self.report),
         };
@@ -153,7 +166,11 @@ impl Session<'_> {
 
     pub(crate) fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
         self.report.findings.dedup();
+        self.report.writes = self.traffic.writes();
         let stage = self.stage;
+        if let Err(Stop::Cluster(error)) = &done {
+            self.report.cut_off = CutOff::of(error);
+        }
         let report = Box::new(std::mem::take(&mut self.report));
         match done {
             Ok(()) => Ok(*report),
@@ -171,7 +188,7 @@ impl Session<'_> {
         self.gate().await?;
         self.stage = Stage::Plan;
         self.make_desired()?;
-        let mut steps = self.decide_all()?;
+        let mut steps = self.settle_repeats(self.decide_all()?).await?;
         let mut coming = catalogue_keys(self.release, self.has_streams());
         let retired = self.retired_in_use(&coming).await?;
         coming.extend(retired.iter().map(|entry| entry.key.clone()));
@@ -260,7 +277,7 @@ impl Session<'_> {
         self.look_around().await?;
         self.prune(&leftovers).await?;
         self.store(&leftovers).await?;
-        self.tell(What::Finished { writes: self.report.writes });
+        self.tell(What::Finished { writes: self.traffic.writes() });
         Ok(())
     }
 

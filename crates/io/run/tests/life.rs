@@ -221,7 +221,7 @@ async fn two_bundles_are_kept() {
     assert_eq!(Bundle::load(&environment, "2.0.0").await.unwrap().files, two());
     let parts = sandbox.now(|w| {
         let maps =
-            w.objects().filter(|(k, _)| k.kind == "ConfigMap" && k.name.starts_with("scantling-release-"));
+            w.objects().filter(|(k, _)| k.kind == "Secret" && k.name.starts_with("scantling-release-"));
         maps.filter(|(_, o)| object::label(o, "scantling.dev/part-of").is_some()).count()
     });
     assert_eq!(parts, 2);

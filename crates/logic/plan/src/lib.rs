@@ -27,6 +27,7 @@ mod settled;
 mod step;
 mod value;
 
+pub use adopt::is_only_ours;
 pub use generated::{
     Disagreement, GeneratedValues, Origin as ValueOrigin, encode_string_data, without_values,
 };
@@ -38,7 +39,7 @@ pub use people::{Offer, PlannedNotebook, notebooks};
 pub use pin::{Adjusted, Pins, pin};
 pub use plan::{
     Counts, Desired, Inventory, Origin, Plan, PlanError, PlannedImage, PlannedNode, Previous, holds, pulls,
-    steps,
+    steps, still_used,
 };
 pub use rights::{PolicyRule, rights, roles};
 pub use step::{Change, FieldChange, ForeignField, Outcome, Step};

@@ -96,13 +96,16 @@ pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
         precondition,
         body: Value::Null,
         managed_fields: None,
+        repeats: false,
     }
 }
 
-/// The fields that applying an object owns.
-fn applied_fields(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<FieldSet, PlanError> {
+/// An object as a server would keep it if we created it, quantities and times in the server's words and zero values
+/// dropped where its type drops them, with the fields of it that would be ours.
+fn created(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<(Value, FieldSet), PlanError> {
     let merged = merge(frame, key, None, value, true)?;
-    Ok(owned(&field_owners(&merged), is_ours))
+    let fields = owned(&field_owners(&merged), is_ours);
+    Ok((merged, fields))
 }
 
 fn gvk(key: &ObjectKey, value: &Value) -> Result<GroupVersionKind, PlanError> {
@@ -141,13 +144,29 @@ pub fn is_applied(object: &Value) -> bool {
     field_owners(object).iter().any(is_ours)
 }
 
+fn is_secret(key: &ObjectKey) -> bool {
+    key.group.is_empty() && key.kind == "Secret"
+}
+
 fn owned(owners: &[Owner], which: impl Fn(&Owner) -> bool) -> FieldSet {
     owners.iter().filter(|o| which(o)).fold(FieldSet::new(), |all, o| all.union(&o.fields))
 }
 
-/// Identity of an object is not a field that anybody can own or change.
+/// Identity of an object is not a field that anybody can own or change, and neither is what the server alone writes,
+/// which generators of manifests leave as `null`.
 fn is_identity(path: &Path) -> bool {
-    matches!(path.to_string().as_str(), ".apiVersion" | ".kind" | ".metadata.name" | ".metadata.namespace")
+    matches!(
+        path.to_string().as_str(),
+        ".apiVersion"
+            | ".kind"
+            | ".metadata.name"
+            | ".metadata.namespace"
+            | ".metadata.creationTimestamp"
+            | ".metadata.generation"
+            | ".metadata.resourceVersion"
+            | ".metadata.selfLink"
+            | ".metadata.uid"
+    )
 }
 
 struct Decision<'a> {
@@ -161,7 +180,27 @@ struct Decision<'a> {
     /// The live object with its fields handed over.
     live: Value,
     owners: Vec<Owner>,
+    /// What is desired, in the form in which a server keeps it.
+    wanted: Value,
     desired_fields: FieldSet,
+}
+
+/// The fields of a decision, each with what becomes of it.
+struct Fields {
+    /// What is applied.
+    body: Value,
+    /// The object as it is created anew, if it has to be.
+    whole: Value,
+    changes: Vec<FieldChange>,
+    taken: Vec<ForeignField>,
+    kept: Vec<ForeignField>,
+    conflicts: Vec<ForeignField>,
+    /// Whether every field that stops is one that somebody has taken away.
+    gone: bool,
+    /// Those that a rule leaves to others.
+    left: BTreeSet<String>,
+    /// Whether every field that would be written is one that we have applied already with this value.
+    repeats: bool,
 }
 
 impl<'a> Decision<'a> {
@@ -172,23 +211,23 @@ impl<'a> Decision<'a> {
         live: &'a Value,
     ) -> Result<Self, PlanError> {
         let typed = typed(frame, key, sides.desired)?;
-        let desired_fields = applied_fields(frame, key, sides.desired)?;
+        let (wanted, desired_fields) = created(frame, key, sides.desired)?;
         let owners = field_owners(live);
         let known = owners.iter().any(is_ours);
         let base = match sides.base {
             None if !known && !sides.ours => last_applied(live),
             base => base.cloned(),
         };
-        let base_fields = match &base {
-            // A base that can no longer be merged (its kind's schema changed) is no base.
-            Some(base) => applied_fields(frame, key, base).unwrap_or_default(),
-            None => FieldSet::new(),
-        };
         let adoption = if known || sides.ours {
             None
         } else {
+            // A base that can no longer be merged (its kind's schema changed) is no base.
+            let applied = base.as_ref().and_then(|base| created(frame, key, base).ok());
+            let (base_form, base_fields) = applied.unzip();
+            let base = if is_secret(key) { base.as_ref() } else { base_form.as_ref() };
             let kept = |path: &Path| frame.rule(key, path) == Rule::Keep;
-            adopt(live, sides.desired, typed, base.as_ref(), &base_fields, frame.legacy_managers, &kept)
+            let base_fields = base_fields.unwrap_or_default();
+            adopt(live, &wanted, typed, base, &base_fields, frame.legacy_managers, &kept)
         };
         let mut live = live.clone();
         if let Some(adoption) = &adoption
@@ -197,7 +236,7 @@ impl<'a> Decision<'a> {
             metadata.insert("managedFields".to_owned(), adoption.managed_fields.clone());
         }
         let owners = if adoption.is_some() { field_owners(&live) } else { owners };
-        Ok(Self { frame, key, sides, typed, base, adoption, live, owners, desired_fields })
+        Ok(Self { frame, key, sides, typed, base, adoption, live, owners, wanted, desired_fields })
     }
 
     fn foreign(&self, path: &Path, rule: Option<Rule>) -> ForeignField {
@@ -210,68 +249,85 @@ impl<'a> Decision<'a> {
         ForeignField { field: format!("{path:#}"), owners: owners.into_iter().collect(), rule }
     }
 
-    fn step(self, wave: Wave) -> Result<Step, PlanError> {
-        let ours = owned(&self.owners, is_ours);
-        let secret = self.key.group.is_empty() && self.key.kind == "Secret";
-        let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
-        leaves.retain(|path| !is_identity(path));
-
-        let mut body = self.sides.desired.clone();
-        // The object as it is created anew, if it has to be.
-        let mut whole = self.sides.desired.clone();
-        let mut changes = Vec::new();
-        let mut taken = Vec::new();
-        let mut kept = Vec::new();
-        let mut conflicts = Vec::new();
-        // Whether every field that stops is one that somebody has taken away.
-        let mut gone = true;
-        let mut left: BTreeSet<String> = BTreeSet::new();
-        for path in &leaves {
-            let Some(wanted) = self.typed.find(self.sides.desired, path) else { continue };
+    /// Holds every field against what is there.
+    fn judge(&self, leaves: &[Path], ours: &FieldSet) -> Fields {
+        let secret = is_secret(self.key);
+        let mut fields = Fields {
+            body: self.sides.desired.clone(),
+            whole: self.sides.desired.clone(),
+            changes: Vec::new(),
+            taken: Vec::new(),
+            kept: Vec::new(),
+            conflicts: Vec::new(),
+            gone: true,
+            left: BTreeSet::new(),
+            repeats: true,
+        };
+        for path in leaves {
+            let Some(declared) = self.typed.find(self.sides.desired, path) else { continue };
             let base = self
                 .base
                 .as_ref()
                 .and_then(|b| self.typed.find(b, path))
                 .filter(|b| !(secret && b.is_null()));
             let found = self.typed.find(&self.live, path);
-            if let Some(found) = found.filter(|found| settled(found, wanted, base)) {
-                // What the server has put beside it stays: a list that is written as one value would lose it.
-                if found != wanted {
-                    self.typed.replace(&mut body, path, without_nulls(found));
+            // An empty mapping is merged with what is there, whether or not the server would keep it.
+            let empty = declared.as_object().filter(|fields| found.is_some() && fields.is_empty());
+            let wanted = self.typed.find(&self.wanted, path).or(empty.map(|_| declared));
+            match (found, wanted) {
+                (Some(found), Some(wanted)) if settled(found, wanted, base) => {
+                    // What the server has put beside it stays: a list that is written as one value would lose it.
+                    if found != wanted {
+                        self.typed.replace(&mut fields.body, path, without_nulls(found));
+                    }
+                    continue;
                 }
-                continue;
+                // A `false` or an empty list that the server does not keep.
+                (None, None) => continue,
+                _ => {}
             }
+            fields.repeats &= ours.contains(path) && base == Some(declared);
             let change = if found.is_some() { Change::Set } else { Change::Add };
-            if self.may_move(path, base, found, &ours) {
-                changes.push(FieldChange { field: format!("{path:#}"), change });
+            if self.may_move(path, base, found, ours) {
+                fields.changes.push(FieldChange { field: format!("{path:#}"), change });
                 continue;
             }
             let rule = self.frame.rule(self.key, path);
             match rule {
                 Rule::Take => {
-                    changes.push(FieldChange { field: format!("{path:#}"), change });
-                    taken.push(self.foreign(path, Some(rule)));
+                    fields.changes.push(FieldChange { field: format!("{path:#}"), change });
+                    fields.taken.push(self.foreign(path, Some(rule)));
                 }
                 Rule::Keep => {
-                    kept.push(self.foreign(path, Some(rule)));
-                    left.insert(format!("{path:#}"));
+                    fields.kept.push(self.foreign(path, Some(rule)));
+                    fields.left.insert(format!("{path:#}"));
                     if let Some(found) = found {
-                        self.typed.replace(&mut whole, path, without_nulls(found));
+                        self.typed.replace(&mut fields.whole, path, without_nulls(found));
                     } else {
-                        self.typed.remove(&mut whole, path);
+                        self.typed.remove(&mut fields.whole, path);
                     }
-                    self.typed.remove(&mut body, path);
+                    self.typed.remove(&mut fields.body, path);
                 }
                 Rule::Stop => {
-                    gone &= found.is_none();
-                    conflicts.push(self.foreign(path, Some(rule)));
+                    fields.gone &= found.is_none();
+                    fields.conflicts.push(self.foreign(path, Some(rule)));
                 }
             }
         }
+        fields
+    }
 
+    fn step(self, wave: Wave) -> Result<Step, PlanError> {
+        let ours = owned(&self.owners, is_ours);
+        let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
+        leaves.retain(|path| !is_identity(path));
+        let Fields { mut body, whole, mut changes, taken, mut kept, conflicts, gone, left, mut repeats } =
+            self.judge(&leaves, &ours);
         let result = merge(self.frame, self.key, Some(&self.live), &body, true)?;
         for path in ours.leaves().paths() {
-            if self.typed.find(&self.live, &path).is_some() && self.typed.find(&result, &path).is_none() {
+            let select = |object| self.typed.find(object, &path);
+            if select(&self.live).is_some() && select(&result).is_none() {
+                repeats = false;
                 changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
             }
         }
@@ -280,7 +336,12 @@ impl<'a> Decision<'a> {
         changes.dedup();
         kept.sort();
 
-        let owns_all = applied_fields(self.frame, self.key, &body)?.difference(&ours).leaves().paths();
+        let owns_all = if body == *self.sides.desired {
+            self.desired_fields.difference(&ours)
+        } else {
+            created(self.frame, self.key, &body)?.1.difference(&ours)
+        };
+        let owns_all = owns_all.leaves().paths();
         let unowned = owns_all.iter().any(|path| !is_identity(path) && !self.is_a_controllers(path));
         let (outcome, cause) = if !conflicts.is_empty() {
             (Outcome::Conflict, conflict_cause(&conflicts, gone))
@@ -293,7 +354,7 @@ impl<'a> Decision<'a> {
         } else {
             (Outcome::Unchanged, String::new())
         };
-        let immutable = immutable_changes(self.key, &self.live, self.sides.desired);
+        let immutable = immutable_changes(self.key, &self.live, &self.wanted);
         let (outcome, cause) = match outcome {
             _ if immutable.is_empty() => (outcome, cause),
             Outcome::Conflict => (outcome, cause),
@@ -307,7 +368,7 @@ impl<'a> Decision<'a> {
             Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
             None => (Vec::new(), None),
         };
-        let precondition = precondition(&leaves, &self.live, self.typed, &self.owners, secret);
+        let precondition = precondition(&leaves, &self.live, self.typed, &self.owners, is_secret(self.key));
         Ok(Step {
             outcome,
             cause,
@@ -319,8 +380,16 @@ impl<'a> Decision<'a> {
             taken_over,
             body,
             managed_fields,
+            repeats: repeats && outcome == Outcome::Updated,
             ..blank(self.key, wave, precondition)
         })
+    }
+
+    /// What was last applied at a path, in the form in which a server keeps it.
+    fn last_kept(&self, path: &Path) -> Option<Value> {
+        let base = self.base.as_ref()?;
+        let kept = created(self.frame, self.key, base).map(|(kept, _)| kept);
+        self.typed.find(kept.as_ref().unwrap_or(base), path).cloned()
     }
 
     /// Whether the release may change a field without asking: nobody else has touched it since it was last applied.
@@ -329,6 +398,11 @@ impl<'a> Decision<'a> {
         match (base, found) {
             // It is as it was last applied.
             (Some(base), Some(found)) if settled(found, base, None) => true,
+            (Some(_), Some(found))
+                if self.last_kept(path).is_some_and(|base| settled(found, &base, None)) =>
+            {
+                true
+            }
             // Somebody has taken away what was applied.
             (Some(_), None) => ours.contains(path),
             // It is new in the release, and nobody has it.

@@ -361,7 +361,7 @@ fn an_upgrade_amid_people_says_what_it_did_about_each_of_them() {
     cluster.run(&["delete", "notebook", "new", "-n", "anna"]).unwrap();
     soon("the end of the notebook", 60, || runs(&cluster, "new").is_none().then_some(()));
     notebook(&cluster, "new", Some(&node));
-    assert_eq!(soon("a notebook on the node", 120, || runs(&cluster, "new")), (node, after));
+    assert_eq!(soon("a notebook on the node", 120, || runs(&cluster, "new")), (node.clone(), after));
     // Two pods of the model answer, with the new runtime.
     soon("the model", 180, || said_by_model(&cluster, &["2026.2", "2026.2"]));
     let predictor = get(&cluster, &["deployment", "iris-predictor", "-n", "anna"]);

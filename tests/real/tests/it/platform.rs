@@ -177,9 +177,7 @@ fn kill_operator(cluster: &RealCluster) {
     let lease = get(cluster, &["lease", "scantling-run", "-n", "scantling-system"]);
     let holder = lease["spec"]["holderIdentity"].as_str().unwrap();
     let pod = holder.strip_prefix("operator/").expect("the operator holds the lease");
-    cluster
-        .run(&["delete", "pod", pod, "-n", "scantling-system", "--force", "--grace-period=0"])
-        .unwrap();
+    cluster.run(&["delete", "pod", pod, "-n", "scantling-system", "--force", "--grace-period=0"]).unwrap();
     signal("KILL");
     println!("killed {holder}");
 }

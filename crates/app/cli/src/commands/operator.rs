@@ -112,7 +112,8 @@ async fn told_to_end(stop: &watch::Sender<bool>) -> Failure {
     Failure::failed("ended at the second signal; leases end by themselves within 30 seconds")
 }
 
-/// Rules and credentials as they are when somebody asks: mounted files first, then the cluster's own.
+/// Rules and credentials as they are when somebody asks: mounted files first, then the cluster's own, with the pull secrets of
+/// the platform's namespace.
 fn registries(
     arguments: RegistryArguments,
     cluster: Cluster,

@@ -32,6 +32,10 @@ use tower::{BoxError, Service};
 
 pub const INTERNAL: &str = "image-registry.openshift-image-registry.svc:5000";
 
+/// A part of a path, and what happens to objects that are applied there.
+type Mutation = (String, fn(&mut Value));
+/// Method and ending of the path of a request, and what somebody does just before it.
+type Interlude = (Method, String, fn(&Sandbox));
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
 /// When the client is cut off.
@@ -58,8 +62,15 @@ pub struct Sandbox {
     gate: Arc<Mutex<Gate>>,
     /// Actions, `verb resource`, that the API server denies.
     denied: Arc<Mutex<Vec<String>>>,
+    mutations: Arc<Mutex<Vec<Mutation>>>,
+    /// Paths of writes that are done and not answered, once.
+    lost: Arc<Mutex<Vec<String>>>,
+    /// What others do just before a write, once.
+    interludes: Arc<Mutex<Vec<Interlude>>>,
     /// Reads that fail, and the status of the answer.
     failing: Arc<Mutex<Vec<(String, u16)>>>,
+    /// After how many writes everybody is turned away, with which status; without one no answer comes.
+    away: Arc<Mutex<Option<(usize, Option<u16>)>>>,
     killed: Arc<Notify>,
 }
 
@@ -70,7 +81,11 @@ impl Sandbox {
             origin: Instant::now(),
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
+            mutations: Arc::default(),
+            lost: Arc::default(),
+            interludes: Arc::default(),
             failing: Arc::default(),
+            away: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -106,6 +121,45 @@ impl Sandbox {
         std::mem::take(&mut gate.log)
     }
 
+    /// The next write to a path is done, and its answer is lost.
+    pub fn lose_answer(&self, path: &str) {
+        self.lost.lock().unwrap().push(path.to_owned());
+    }
+
+    /// Just before the next such request to a path with this ending, somebody acts.
+    pub fn before(&self, method: Method, ending: &str, act: fn(&Self)) {
+        self.interludes.lock().unwrap().push((method, ending.to_owned(), act));
+    }
+
+    fn interrupted(&self, parts: &http::request::Parts) {
+        let due = {
+            let mut waiting = self.interludes.lock().unwrap();
+            let due = |(method, ending, _): &Interlude| {
+                *method == parts.method && parts.uri.path().ends_with(ending.as_str())
+            };
+            waiting.iter().position(due).map(|at| waiting.remove(at))
+        };
+        if let Some((_, _, act)) = due {
+            act(self);
+        }
+    }
+
+    /// From now on a webhook changes every object that is applied to a path with this part.
+    pub fn mutate(&self, part: &str, change: fn(&mut Value)) {
+        self.mutations.lock().unwrap().push((part.to_owned(), change));
+    }
+
+    fn admitted(&self, parts: &http::request::Parts, bytes: Bytes) -> Bytes {
+        let mutations = self.mutations.lock().unwrap();
+        let of_path = |(part, _): &&Mutation| parts.uri.path().contains(part.as_str());
+        let Some((_, change)) = mutations.iter().find(|m| parts.method == Method::PATCH && of_path(m)) else {
+            return bytes;
+        };
+        let mut object: Value = serde_json::from_slice(&bytes).unwrap();
+        change(&mut object);
+        Bytes::from(object.to_string())
+    }
+
     pub fn deny(&self, actions: &[&str]) {
         *self.denied.lock().unwrap() = actions.iter().map(|a| (*a).to_owned()).collect();
     }
@@ -115,14 +169,24 @@ impl Sandbox {
         *self.failing.lock().unwrap() = failing.iter().map(|(text, s)| ((*text).to_owned(), *s)).collect();
     }
 
+    /// Turns everybody away after some more writes.
+    pub fn turn_away(&self, away: Option<(usize, Option<u16>)>) {
+        self.gate.lock().unwrap().writes = 0;
+        *self.away.lock().unwrap() = away;
+    }
+
     fn fails(&self, address: &str) -> Option<Response<Answer>> {
         let failing = self.failing.lock().unwrap();
         let status = failing.iter().find(|(text, _)| {
             if text.ends_with('?') { address.contains(text.as_str()) } else { address == text }
         })?;
+        Some(Self::failure(status.1))
+    }
+
+    fn failure(status: u16) -> Response<Answer> {
         let body = serde_json::json!({"kind": "Status", "reason": "Test", "message": "a test says so"});
         let body = Answer::new(Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}));
-        Some(Response::builder().status(status.1).body(body).unwrap())
+        Response::builder().status(status).body(body).unwrap()
     }
 
     fn denies(&self, path: &str, body: &[u8]) -> Option<Value> {
@@ -246,8 +310,10 @@ impl Service<Request<Body>> for Sandbox {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let bytes = body.collect().await?.to_bytes();
-            // A question about rights is posted and changes nothing.
-            let writes = parts.method != Method::GET && !parts.uri.path().contains("/selfsubject");
+            // A question about rights is posted and changes nothing, as a dry run does.
+            let writes = parts.method != Method::GET
+                && !parts.uri.path().contains("/selfsubject")
+                && !parts.uri.query().unwrap_or_default().contains("dryRun=All");
             let cut = {
                 let mut gate = sandbox.gate.lock().unwrap();
                 if writes {
@@ -268,6 +334,13 @@ impl Service<Request<Body>> for Sandbox {
                 let body = Answer::new(Full::new(body).map_err(|never| match never {}));
                 return Ok(Response::builder().status(201).body(body)?);
             }
+            let away = *sandbox.away.lock().unwrap();
+            let written = sandbox.gate.lock().unwrap().writes;
+            match away.filter(|(after, _)| written > *after) {
+                Some((_, Some(status))) => return Ok(Self::failure(status)),
+                Some((_, None)) => return Err("connection refused".into()),
+                None => {}
+            }
             if !writes && let Some(answer) = sandbox.fails(&parts.uri.to_string()) {
                 return Ok(answer);
             }
@@ -276,10 +349,20 @@ impl Service<Request<Body>> for Sandbox {
                 sandbox.killed.notify_one();
                 return never().await;
             }
+            sandbox.interrupted(&parts);
+            let bytes = sandbox.admitted(&parts, bytes);
+            let lost = {
+                let mut lost = sandbox.lost.lock().unwrap();
+                let at = lost.iter().position(|path| writes && path == parts.uri.path());
+                at.map(|at| lost.remove(at))
+            };
             let reply = sandbox.now(|world| world.handle(&Request::from_parts(parts, bytes)));
             if cut.1 {
                 sandbox.killed.notify_one();
                 return never().await;
+            }
+            if lost.is_some() {
+                return Err("the connection was closed".into());
             }
             Ok(match reply {
                 Reply::Once(response) => {
