@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use scantling_api::schema::Schema;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_image::Digest;
-use scantling_merge::{FieldSet, MergeError, Operation, Owner, Path, Request, apply, field_owners};
+use scantling_merge::{Element, FieldSet, MergeError, Operation, Owner, Path, Request, apply, field_owners};
 use scantling_release::{Ownership, Rule, Wave};
 use serde_json::Value;
 
 use crate::PlanError;
-use crate::adopt::{Adoption, LAST_APPLIED, adopt, is_controller, last_applied};
-use crate::immutable::{immutable_changes, may_be_replaced};
+use crate::adopt::{Adoption, adopt, is_controller, last_applied};
+use crate::cause::{adopted_cause, changed_cause, conflict_cause, fixed_cause, replaced_cause};
+use crate::immutable::{immutable_changes, may_be_replaced, runs_pods};
+use crate::remains::{Namesake, hand_over, namesakes, owned_below, torsos};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
 use crate::value::{Typed, canonical, without_nulls};
@@ -150,6 +152,23 @@ fn is_identity(path: &Path) -> bool {
     matches!(path.to_string().as_str(), ".apiVersion" | ".kind" | ".metadata.name" | ".metadata.namespace")
 }
 
+/// A step in the making.
+#[derive(Debug, Default)]
+struct Draft {
+    /// What is applied.
+    body: Value,
+    /// The object as it is created anew, if it has to be.
+    whole: Value,
+    changes: Vec<FieldChange>,
+    taken: Vec<ForeignField>,
+    kept: Vec<ForeignField>,
+    conflicts: Vec<ForeignField>,
+    /// Whether every field that stops is one that somebody has taken away.
+    gone: bool,
+    /// Fields that a rule leaves to others.
+    left: BTreeSet<String>,
+}
+
 struct Decision<'a> {
     frame: &'a Frame<'a>,
     key: &'a ObjectKey,
@@ -157,6 +176,7 @@ struct Decision<'a> {
     typed: Typed<'a>,
     /// What was last applied, as far as it is known from anywhere.
     base: Option<Value>,
+    base_fields: FieldSet,
     adoption: Option<Adoption>,
     /// The live object with its fields handed over.
     live: Value,
@@ -197,7 +217,7 @@ impl<'a> Decision<'a> {
             metadata.insert("managedFields".to_owned(), adoption.managed_fields.clone());
         }
         let owners = if adoption.is_some() { field_owners(&live) } else { owners };
-        Ok(Self { frame, key, sides, typed, base, adoption, live, owners, desired_fields })
+        Ok(Self { frame, key, sides, typed, base, base_fields, adoption, live, owners, desired_fields })
     }
 
     fn foreign(&self, path: &Path, rule: Option<Rule>) -> ForeignField {
@@ -216,69 +236,18 @@ impl<'a> Decision<'a> {
         let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
         leaves.retain(|path| !is_identity(path));
 
-        let mut body = self.sides.desired.clone();
-        // The object as it is created anew, if it has to be.
-        let mut whole = self.sides.desired.clone();
-        let mut changes = Vec::new();
-        let mut taken = Vec::new();
-        let mut kept = Vec::new();
-        let mut conflicts = Vec::new();
-        // Whether every field that stops is one that somebody has taken away.
-        let mut gone = true;
-        let mut left: BTreeSet<String> = BTreeSet::new();
-        for path in &leaves {
-            let Some(wanted) = self.typed.find(self.sides.desired, path) else { continue };
-            let base = self
-                .base
-                .as_ref()
-                .and_then(|b| self.typed.find(b, path))
-                .filter(|b| !(secret && b.is_null()));
-            let found = self.typed.find(&self.live, path);
-            if let Some(found) = found.filter(|found| settled(found, wanted, base)) {
-                // What the server has put beside it stays: a list that is written as one value would lose it.
-                if found != wanted {
-                    self.typed.replace(&mut body, path, without_nulls(found));
-                }
-                continue;
-            }
-            let change = if found.is_some() { Change::Set } else { Change::Add };
-            if self.may_move(path, base, found, &ours) {
-                changes.push(FieldChange { field: format!("{path:#}"), change });
-                continue;
-            }
-            let rule = self.frame.rule(self.key, path);
-            match rule {
-                Rule::Take => {
-                    changes.push(FieldChange { field: format!("{path:#}"), change });
-                    taken.push(self.foreign(path, Some(rule)));
-                }
-                Rule::Keep => {
-                    kept.push(self.foreign(path, Some(rule)));
-                    left.insert(format!("{path:#}"));
-                    if let Some(found) = found {
-                        self.typed.replace(&mut whole, path, without_nulls(found));
-                    } else {
-                        self.typed.remove(&mut whole, path);
-                    }
-                    self.typed.remove(&mut body, path);
-                }
-                Rule::Stop => {
-                    gone &= found.is_none();
-                    conflicts.push(self.foreign(path, Some(rule)));
-                }
-            }
-        }
-
-        let result = merge(self.frame, self.key, Some(&self.live), &body, true)?;
-        for path in ours.leaves().paths() {
+        let mut draft = self.compare(&leaves, &ours, secret);
+        let (result, given) = self.merged(&mut draft)?;
+        for path in ours.union(&given).leaves().paths() {
             if self.typed.find(&self.live, &path).is_some() && self.typed.find(&result, &path).is_none() {
-                changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
+                draft.changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
             }
         }
-        kept.extend(self.kept_by_others(&result, &left));
-        changes.sort();
-        changes.dedup();
-        kept.sort();
+        self.others(&mut draft, &result, &given);
+        draft.changes.sort();
+        draft.changes.dedup();
+        draft.kept.sort();
+        let Draft { mut body, whole, changes, taken, kept, conflicts, gone, .. } = draft;
 
         let owns_all = applied_fields(self.frame, self.key, &body)?.difference(&ours).leaves().paths();
         let unowned = owns_all.iter().any(|path| !is_identity(path) && !self.is_a_controllers(path));
@@ -297,13 +266,14 @@ impl<'a> Decision<'a> {
         let (outcome, cause) = match outcome {
             _ if immutable.is_empty() => (outcome, cause),
             Outcome::Conflict => (outcome, cause),
-            _ if self.sides.created && may_be_replaced(self.key) => {
+            _ if self.sides.created && self.may_be_replaced(&immutable) => {
                 body = whole;
-                (Outcome::Replaced, replaced_cause(&immutable, &kept))
+                (Outcome::Replaced, replaced_cause(self.key, &immutable, &kept))
             }
             _ => (Outcome::Conflict, fixed_cause(self.key, &immutable, self.sides.created)),
         };
-        let (taken_over, managed_fields) = match self.adoption {
+        let handed = (!given.is_empty()).then(|| hand_over(&self.live, &given, self.api_version()));
+        let (taken_over, adopted) = match self.adoption {
             Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
             None => (Vec::new(), None),
         };
@@ -318,9 +288,136 @@ impl<'a> Decision<'a> {
             immutable,
             taken_over,
             body,
-            managed_fields,
+            managed_fields: handed.or(adopted),
             ..blank(self.key, wave, precondition)
         })
+    }
+
+    fn api_version(&self) -> &str {
+        object::text(self.sides.desired, "/apiVersion")
+    }
+
+    /// Holds every field of the release against the cluster.
+    fn compare(&self, leaves: &[Path], ours: &FieldSet, secret: bool) -> Draft {
+        let mut draft = Draft {
+            body: self.sides.desired.clone(),
+            whole: self.sides.desired.clone(),
+            gone: true,
+            ..Draft::default()
+        };
+        for path in leaves {
+            let Some(wanted) = self.typed.find(self.sides.desired, path) else { continue };
+            let base = self.base.as_ref().and_then(|b| self.typed.find(b, path));
+            let base = base.filter(|b| !(secret && b.is_null()));
+            let found = self.typed.find(&self.live, path);
+            if let Some(found) = found.filter(|found| settled(found, wanted, base)) {
+                // What the server has put beside it stays: a list that is written as one value would lose it.
+                if found != wanted {
+                    self.typed.replace(&mut draft.body, path, without_nulls(found));
+                }
+                continue;
+            }
+            let change = if found.is_some() { Change::Set } else { Change::Add };
+            if self.may_move(path, base, found, ours) {
+                draft.changes.push(FieldChange { field: format!("{path:#}"), change });
+                continue;
+            }
+            let rule = self.frame.rule(self.key, path);
+            match rule {
+                Rule::Take => {
+                    draft.changes.push(FieldChange { field: format!("{path:#}"), change });
+                    draft.taken.push(self.foreign(path, Some(rule)));
+                }
+                Rule::Keep => {
+                    draft.kept.push(self.foreign(path, Some(rule)));
+                    draft.left.insert(format!("{path:#}"));
+                    let left = self.left_out(path);
+                    if let Some(found) = found {
+                        self.typed.replace(&mut draft.whole, path, without_nulls(found));
+                    } else {
+                        self.typed.remove(&mut draft.whole, &left);
+                    }
+                    self.typed.remove(&mut draft.body, &left);
+                }
+                Rule::Stop => {
+                    draft.gone &= found.is_none();
+                    draft.conflicts.push(self.foreign(path, Some(rule)));
+                }
+            }
+        }
+        draft
+    }
+
+    /// What is left out when a field is left to others: the item that it lies in, if all of that is theirs and gone. An
+    /// item without its key would be another one.
+    fn left_out(&self, path: &Path) -> Path {
+        let items = path.0.iter().enumerate().filter(|(_, e)| matches!(e, Element::Key(_)));
+        let mut items = items.map(|(at, _)| Path(path.0.iter().take(at + 1).cloned().collect()));
+        let gone = items.find(|item| {
+            self.typed.find(&self.live, item).is_none() && self.frame.rule(self.key, item) == Rule::Keep
+        });
+        gone.unwrap_or_else(|| path.clone())
+    }
+
+    /// What the object is after the step, and the fields of others that are ours before it, so that they go.
+    fn merged(&self, draft: &mut Draft) -> Result<(Value, FieldSet), PlanError> {
+        let mut given = FieldSet::new();
+        let mut left = false;
+        let result = merge(self.frame, self.key, Some(&self.live), &draft.body, true)?;
+        for Namesake { theirs, ours } in namesakes(self.key, self.typed, &draft.body, &result) {
+            let rule = self.frame.rule(self.key, &ours);
+            let foreign = self.foreign(&theirs, Some(rule));
+            match rule {
+                Rule::Take => {
+                    given = given.union(&owned_below(&self.owners, &theirs));
+                    draft.taken.push(foreign);
+                }
+                Rule::Keep => {
+                    left = true;
+                    self.typed.remove(&mut draft.body, &ours);
+                    self.typed.remove(&mut draft.whole, &ours);
+                    draft.left.insert(foreign.field.clone());
+                    draft.kept.push(foreign);
+                }
+                Rule::Stop => {
+                    draft.gone = false;
+                    draft.conflicts.push(foreign);
+                }
+            }
+        }
+        for path in torsos(self.key, self.typed, &self.base_fields, self.sides.desired, &self.live, &result) {
+            let rule = self.frame.rule(self.key, &path);
+            let below = owned_below(&self.owners, &path);
+            let others = below.leaves().paths();
+            let others = others.iter().filter(|leaf| self.typed.find(&result, leaf).is_some());
+            let said = Some(rule).filter(|rule| *rule != Rule::Stop);
+            let foreign = others.map(|leaf| self.foreign(leaf, said)).filter(|f| !f.owners.is_empty());
+            if rule == Rule::Keep {
+                draft.gone = false;
+                draft.conflicts.extend(foreign);
+            } else {
+                draft.taken.extend(foreign);
+                given = given.union(&below);
+            }
+        }
+        if given.is_empty() && !left {
+            return Ok((result, given));
+        }
+        let mut live = self.live.clone();
+        if let (false, Some(metadata)) =
+            (given.is_empty(), live.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            let fields = hand_over(&self.live, &given, self.api_version());
+            metadata.insert("managedFields".to_owned(), fields);
+        }
+        Ok((merge(self.frame, self.key, Some(&live), &draft.body, true)?, given))
+    }
+
+    /// Whether the object may be deleted to be created again. What runs pods takes them with it, so that the release has
+    /// to say that it may.
+    fn may_be_replaced(&self, immutable: &[String]) -> bool {
+        let consented = |field: &String| self.frame.rules.rule(self.key, field) == Ok(Rule::Take);
+        may_be_replaced(self.key) && (!runs_pods(self.key) || immutable.iter().all(consented))
     }
 
     /// Whether the release may change a field without asking: nobody else has touched it since it was last applied.
@@ -346,95 +443,40 @@ impl<'a> Decision<'a> {
         self.owners.iter().any(|o| o.fields.touches(path) && is_controller(&self.owners, &o.manager))
     }
 
-    /// Fields of people that the release neither has nor had: they stay.
-    fn kept_by_others(&self, result: &Value, but: &BTreeSet<String>) -> Vec<ForeignField> {
-        let mut fields: BTreeMap<String, ForeignField> = BTreeMap::new();
+    /// Fields of people that the release does not have. They stay, unless what they lie in goes: then they are told.
+    fn others(&self, draft: &mut Draft, result: &Value, given: &FieldSet) {
+        let mut kept: BTreeMap<String, ForeignField> = BTreeMap::new();
         for owner in &self.owners {
             if is_ours(owner) || owner.subresource.is_some() || is_controller(&self.owners, &owner.manager) {
                 continue;
             }
             for path in owner.fields.leaves().paths() {
                 let text = format!("{path:#}");
-                if text.starts_with(".status") || is_identity(&path) || but.contains(&text) {
+                if text.starts_with(".status") || is_identity(&path) || draft.left.contains(&text) {
                     continue;
                 }
-                if !self.desired_fields.touches(&path) && self.typed.find(result, &path).is_some() {
-                    fields.entry(text).or_insert_with(|| self.foreign(&path, None));
+                if self.desired_fields.touches(&path) {
+                    continue;
+                }
+                if self.typed.find(result, &path).is_some() {
+                    kept.entry(text).or_insert_with(|| self.foreign(&path, None));
+                } else if self.typed.find(&self.live, &path).is_some() && !given.contains(&path) {
+                    let rule = self.frame.rule(self.key, &path);
+                    if rule == Rule::Keep {
+                        draft.gone = false;
+                        draft.conflicts.push(self.foreign(&path, Some(rule)));
+                    } else {
+                        let said = Some(rule).filter(|rule| *rule == Rule::Take);
+                        draft.taken.push(self.foreign(&path, said));
+                        draft.changes.push(FieldChange { field: text, change: Change::Remove });
+                    }
                 }
             }
         }
-        fields.into_values().collect()
+        draft.kept.extend(kept.into_values());
+        draft.taken.sort();
+        draft.taken.dedup();
     }
-}
-
-fn names(fields: &[ForeignField]) -> String {
-    fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-fn conflict_cause(conflicts: &[ForeignField], gone: bool) -> String {
-    let owners: BTreeSet<&str> = conflicts.iter().flat_map(|c| c.owners.iter().map(String::as_str)).collect();
-    if owners.is_empty() && !gone {
-        format!("{} was changed, and nobody is named as its owner", names(conflicts))
-    } else if owners.is_empty() {
-        format!("{} has been removed since it was last applied", names(conflicts))
-    } else {
-        let owners: Vec<&str> = owners.into_iter().collect();
-        format!("{} was changed by {}", names(conflicts), owners.join(", "))
-    }
-}
-
-/// Why an object is deleted and created again, and what goes with it.
-fn replaced_cause(immutable: &[String], kept: &[ForeignField]) -> String {
-    let mut cause =
-        format!("{} cannot be changed, so that it is deleted and created again", immutable.join(", "));
-    let lost: Vec<&str> = kept.iter().filter(|k| k.rule.is_none()).map(|k| k.field.as_str()).collect();
-    if !lost.is_empty() {
-        cause.push_str("; fields of others go with it: ");
-        cause.push_str(&lost.join(", "));
-    }
-    cause
-}
-
-/// Why a field that cannot be changed stops the run, and what to do.
-fn fixed_cause(key: &ObjectKey, immutable: &[String], created: bool) -> String {
-    let fields = immutable.join(", ");
-    if created {
-        return format!(
-            "{fields} cannot be changed, and deleting a {} to create it again would delete what it holds; give the release another name for it",
-            key.kind
-        );
-    }
-    format!(
-        "{fields} cannot be changed, and Scantling did not create it; delete it when nobody needs it as it is, or give the release another name for it"
-    )
-}
-
-fn changed_cause(changes: &[FieldChange]) -> String {
-    // More than a handful of paths is read in the plan, not in a line.
-    const SHOWN: usize = 3;
-    // The note of client-side apply goes at every adoption; it says nothing about this object.
-    let told: Vec<&str> =
-        changes.iter().map(|c| c.field.as_str()).filter(|f| !f.contains(LAST_APPLIED)).collect();
-    let mut text: Vec<&str> = told.iter().take(SHOWN).copied().collect();
-    let more = told.len().saturating_sub(SHOWN);
-    let rest = format!("{more} more");
-    if more > 0 {
-        text.push(&rest);
-    }
-    text.join(", ")
-}
-
-fn adopted_cause(changes: &[FieldChange], adoption: Option<&Adoption>) -> String {
-    let mut cause = match adoption.map(|a| a.managers.join(", ")) {
-        Some(managers) if !managers.is_empty() => format!("fields of {managers} become Scantling's"),
-        _ => "it existed already".to_owned(),
-    };
-    let fields = changed_cause(changes);
-    if !fields.is_empty() {
-        cause.push_str("; ");
-        cause.push_str(&fields);
-    }
-    cause
 }
 
 /// The digest of what a decision was based on: for each field its value (for Secrets only whether there is one) and
