@@ -11,6 +11,8 @@ const FILES: &str = "crates/io/files/";
 const IMAGES: &str = "crates/io/images/";
 /// Models are files, fetched into a pod's volume before anything else runs there; no run or rehearsal does it.
 const MODEL_FETCH: &str = "crates/io/model-fetch/";
+/// Dumps of gigabytes are read and parsed beside each other, from files into one value; no run or rehearsal does it.
+const SNAPSHOT: &str = "crates/io/snapshot/";
 const REGISTRY: &str = "crates/io/registry/";
 
 const TIME: &str = "time comes from a clock that is passed in";
@@ -36,7 +38,7 @@ const RULES: [Rule; 24] = [
     ("Rng::default", &[], CHANCE),
     ("getrandom", &[CLI], CHANCE),
     ("RandomState", &[], CHANCE),
-    ("std::thread", &[IMAGES, CLI], ONE_TASK),
+    ("std::thread", &[IMAGES, SNAPSHOT, CLI], ONE_TASK),
     ("tokio::spawn", &[CLI], ONE_TASK),
     ("task::spawn", &[CLI], ONE_TASK),
     ("spawn_local", &[], ONE_TASK),

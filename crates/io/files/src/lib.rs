@@ -6,11 +6,13 @@
 
 mod error;
 mod limits;
+mod survey;
 mod text;
 mod walk;
 mod write;
 
 pub use error::FilesError;
 pub use limits::Limits;
+pub use survey::{Found, PassedOver, Survey, open, survey};
 pub use walk::{Reading, SkipReason, Skipped, Tree, read_file, read_tree};
 pub use write::write_file;

@@ -155,7 +155,11 @@ impl Walk<'_> {
                 continue;
             }
             let link = fs::symlink_metadata(&path).map_err(|source| missing_or(&path, "read", source))?;
-            let resolved = if link.is_symlink() { Some(self.resolve(&path)?) } else { None };
+            let resolved = if link.is_symlink() {
+                Some(resolve_link(&path, self.canonical_root, self.root)?)
+            } else {
+                None
+            };
             let metadata = fs::metadata(&path).map_err(|source| missing_or(&path, "read", source))?;
             if metadata.is_dir() {
                 let resolved = match resolved {
@@ -203,19 +207,6 @@ impl Walk<'_> {
         Ok(names)
     }
 
-    /// Where a symbolic link ends, if that is inside the root.
-    fn resolve(&self, link: &Utf8Path) -> Result<Utf8PathBuf, FilesError> {
-        let target = || fs::read_link(link).map_or_else(|_| "?".to_owned(), |t| t.display().to_string());
-        let resolved = canonical(link).map_err(|error| match error {
-            FilesError::NotFound { .. } => FilesError::LinkBroken { path: link.to_owned(), target: target() },
-            other => other,
-        })?;
-        if resolved.starts_with(self.canonical_root) {
-            return Ok(resolved);
-        }
-        Err(FilesError::LinkOutside { path: link.to_owned(), root: self.root.to_owned(), target: target() })
-    }
-
     fn file(&mut self, path: &Utf8Path, relative: String) -> Result<(), FilesError> {
         let bytes = read_bounded(path, self.limits.file_bytes)?;
         if let Some(reason) = why_not_text(&bytes) {
@@ -239,7 +230,24 @@ impl Walk<'_> {
     }
 }
 
-fn canonical(path: &Utf8Path) -> Result<Utf8PathBuf, FilesError> {
+/// Where a symbolic link ends, if that is inside the root.
+pub(crate) fn resolve_link(
+    link: &Utf8Path,
+    canonical_root: &Utf8Path,
+    root: &Utf8Path,
+) -> Result<Utf8PathBuf, FilesError> {
+    let target = || fs::read_link(link).map_or_else(|_| "?".to_owned(), |t| t.display().to_string());
+    let resolved = canonical(link).map_err(|error| match error {
+        FilesError::NotFound { .. } => FilesError::LinkBroken { path: link.to_owned(), target: target() },
+        other => other,
+    })?;
+    if resolved.starts_with(canonical_root) {
+        return Ok(resolved);
+    }
+    Err(FilesError::LinkOutside { path: link.to_owned(), root: root.to_owned(), target: target() })
+}
+
+pub(crate) fn canonical(path: &Utf8Path) -> Result<Utf8PathBuf, FilesError> {
     path.canonicalize_utf8().map_err(|source| missing_or(path, "read", source))
 }
 
@@ -254,7 +262,7 @@ fn read_bounded(path: &Utf8Path, limit: u64) -> Result<Vec<u8>, FilesError> {
     Ok(bytes)
 }
 
-fn missing_or(path: &Utf8Path, action: &'static str, source: io::Error) -> FilesError {
+pub(crate) fn missing_or(path: &Utf8Path, action: &'static str, source: io::Error) -> FilesError {
     match source.kind() {
         io::ErrorKind::NotFound => FilesError::NotFound { path: path.to_owned(), similar: similar(path) },
         _ => FilesError::Io { path: path.to_owned(), action, source },
