@@ -58,6 +58,8 @@ pub struct Sandbox {
     gate: Arc<Mutex<Gate>>,
     /// Actions, `verb resource`, that the API server denies.
     denied: Arc<Mutex<Vec<String>>>,
+    /// Writes to paths that contain a text which are answered with 500 and a message, up to a time.
+    away: Arc<Mutex<Vec<(String, Instant, String)>>>,
     killed: Arc<Notify>,
 }
 
@@ -68,6 +70,7 @@ impl Sandbox {
             origin: Instant::now(),
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
+            away: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -120,6 +123,21 @@ impl Sandbox {
         }
         review["status"] = serde_json::json!({"allowed": false});
         Some(review)
+    }
+
+    /// Lets the server say, for a while, that it cannot ask the webhook that guards writes to a path.
+    pub fn webhook_away(&self, path: &str, time: Duration, words: &str) {
+        self.away.lock().unwrap().push((path.to_owned(), Instant::now() + time, words.to_owned()));
+    }
+
+    fn unguarded(&self, path: &str) -> Option<Value> {
+        let away = self.away.lock().unwrap();
+        let (.., words) =
+            away.iter().find(|(part, until, _)| path.contains(part) && Instant::now() < *until)?;
+        Some(serde_json::json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+            "reason": "InternalError", "code": 500, "message": format!("Internal error occurred: {words}"),
+        }))
     }
 
     pub fn cut(&self, cut: Option<Cut>) {
@@ -249,6 +267,14 @@ impl Service<Request<Body>> for Sandbox {
                 let body = Bytes::from(review.to_string());
                 let body = Answer::new(Full::new(body).map_err(|never| match never {}));
                 return Ok(Response::builder().status(201).body(body)?);
+            }
+            if let Some(status) = sandbox.unguarded(parts.uri.path()).filter(|_| writes) {
+                let body = Bytes::from(status.to_string());
+                let body = Answer::new(Full::new(body).map_err(|never| match never {}));
+                return Ok(Response::builder()
+                    .status(500)
+                    .header("content-type", "application/json")
+                    .body(body)?);
             }
             let never = || std::future::pending::<Result<Response<Answer>, BoxError>>();
             if cut.0 {
