@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use scantling_report::progress::{News, Progress};
+use scantling_report::progress::{Progress, Weight};
 use scantling_run::RunEvent;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -52,10 +52,10 @@ impl Display {
     /// Shows an event.
     pub(crate) fn show(&mut self, event: &RunEvent) {
         for news in self.progress.news(event) {
-            match news {
-                News::Line(line) => self.line(&line),
-                News::Wait(line) if !self.terminal => self.line(&line),
-                News::Now(line) | News::Wait(line) => self.bar.set_message(terminal::plain(&line)),
+            match news.weight {
+                Weight::Stays => self.line(&news.line()),
+                Weight::Wait if !self.terminal => self.line(&news.line()),
+                Weight::Now | Weight::Wait => self.bar.set_message(terminal::plain(&news.line())),
             }
         }
     }

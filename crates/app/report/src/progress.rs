@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
+use anstyle::Style;
+use jiff::{SignedDuration, Timestamp};
 use scantling_plan::Outcome;
 use scantling_run::{RunEvent, Stage, What};
 
@@ -15,13 +16,41 @@ const PULLABLE: &str = "ok from ";
 
 /// One piece of news.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum News {
+pub struct News {
+    /// How long it is worth being shown.
+    pub weight: Weight,
+    /// The stage that it is of.
+    pub(crate) stage: Stage,
+    style: Option<Style>,
+    lead: String,
+    rest: String,
+    since_begin: SignedDuration,
+}
+
+/// How long a piece of news is worth being shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
     /// A line that stays.
-    Line(String),
+    Stays,
     /// What is going on now, until the next piece of news.
-    Now(String),
+    Now,
     /// The same, worth a line where nothing can be replaced.
-    Wait(String),
+    Wait,
+}
+
+impl News {
+    /// One line: the time since the run began, the stage, what there is to say.
+    pub fn line(&self) -> String {
+        let lead = one_line(&shortened(&self.lead));
+        let lead = self.style.map_or_else(|| lead.clone(), |style| paint(style, &lead));
+        let (time, rest) = (time(self.since_begin), one_line(&shortened(&self.rest)));
+        format!("{} {}{lead}{rest}", paint(FAINT, &time), stage(self.stage))
+    }
+
+    /// What there is to say.
+    pub(crate) fn text(&self) -> String {
+        shortened(&format!("{}{}", self.lead, self.rest))
+    }
 }
 
 /// Makes news of events.
@@ -59,14 +88,21 @@ impl Progress {
     /// What an event tells.
     pub fn news(&mut self, event: &RunEvent) -> Vec<News> {
         let begun = *self.begun.get_or_insert(event.at);
-        let before = before(event, begun);
-        let mut news = self.ended_by(event, &before);
-        let line = |text: String| News::Line(format!("{before}{}", one_line(&shortened(&text))));
-        let styled = |style, lead: &str, rest: &str| {
-            let (lead, rest) = (one_line(&shortened(lead)), one_line(&shortened(rest)));
-            News::Line(format!("{before}{}{rest}", paint(style, &lead)))
+        let since_begin = event.at.duration_since(begun);
+        let mut news = self.ended_by(event, since_begin);
+        let of = |weight, style, lead: String, rest: String| News {
+            weight,
+            stage: event.stage,
+            style,
+            lead,
+            rest,
+            since_begin,
         };
-        let now = |text: String| News::Now(format!("{before}{}", one_line(&shortened(&text))));
+        let line = |text: String| of(Weight::Stays, None, String::new(), text);
+        let styled = |style, lead: &str, rest: &str| {
+            of(Weight::Stays, Some(style), lead.to_owned(), rest.to_owned())
+        };
+        let now = |text: String| of(Weight::Now, None, String::new(), text);
         match &event.what {
             What::Probed { reference, verdict, .. } => {
                 self.asked += 1;
@@ -95,9 +131,8 @@ impl Progress {
                 });
             }
             What::Waiting { on, until } => {
-                let text = format!("{before}{}", one_line(&shortened(&format!("waiting for {on}: {until}"))));
-                let first = self.waited.insert(on.clone());
-                news.push(if first { News::Wait(text) } else { News::Now(text) });
+                let weight = if self.waited.insert(on.clone()) { Weight::Wait } else { Weight::Now };
+                news.push(of(weight, None, String::new(), format!("waiting for {on}: {until}")));
             }
             What::Ready { on, .. } => {
                 self.waited.remove(on);
@@ -160,25 +195,27 @@ impl Progress {
     }
 
     /// The line of a group that an event ends.
-    fn ended_by(&mut self, event: &RunEvent, before: &str) -> Vec<News> {
+    fn ended_by(&mut self, event: &RunEvent, since_begin: SignedDuration) -> Vec<News> {
         let mut news = Vec::new();
+        let line = |stage, rest| News {
+            weight: Weight::Stays,
+            stage,
+            style: None,
+            lead: String::new(),
+            rest,
+            since_begin,
+        };
         if self.asked > 0 && !matches!(event.what, What::Probed { .. }) {
             let (asked, pullable) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.pullable));
-            let begin = before_stage(before, Stage::Gate);
-            news.push(News::Line(format!(
-                "{begin}{pullable} of {} can be pulled",
-                count(asked, "reference")
-            )));
+            let text = format!("{pullable} of {} can be pulled", count(asked, "reference"));
+            news.push(line(Stage::Gate, text));
         }
         if self.verified.0 > 0 && !matches!(event.what, What::Verified { .. }) {
             let (workloads, containers) = std::mem::take(&mut self.verified);
             let run = if containers == 1 { "runs" } else { "run" };
-            news.push(News::Line(format!(
-                "{}{}: {} {run} what the release says",
-                before_stage(before, Stage::Verify),
-                count(workloads, "workload"),
-                count(containers, "container"),
-            )));
+            let (workloads, containers) = (count(workloads, "workload"), count(containers, "container"));
+            let text = format!("{workloads}: {containers} {run} what the release says");
+            news.push(line(Stage::Verify, text));
         }
         let another = matches!(
             event.what,
@@ -187,7 +224,7 @@ impl Progress {
         if let Some(group) = self.group.take_if(|group| another || group.stage != event.stage)
             && let Some(text) = group.text()
         {
-            news.push(News::Line(format!("{}{text}", before_stage(before, group.stage))));
+            news.push(line(group.stage, text));
         }
         news
     }
@@ -219,26 +256,16 @@ impl Group {
     }
 }
 
-/// The time since the run began, and the stage.
-fn before(event: &RunEvent, begun: Timestamp) -> String {
-    let seconds = event.at.duration_since(begun).as_secs().max(0);
+fn time(since_begin: SignedDuration) -> String {
+    let seconds = since_begin.as_secs().max(0);
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    let time = if hours > 0 {
+    if hours > 0 {
         format!("{hours}:{minutes:02}:{seconds:02}")
     } else {
         format!("{minutes:02}:{seconds:02}")
-    };
-    format!("{} {}", paint(FAINT, &time), stage(event.stage))
-}
-
-fn stage(stage: Stage) -> String {
-    paint(NOTED, &format!("{:<10}", stage.to_string()))
-}
-
-/// The same beginning with another stage.
-fn before_stage(before: &str, other: Stage) -> String {
-    match before.split_once(' ') {
-        Some((time, _)) => format!("{time} {}", stage(other)),
-        None => stage(other),
     }
+}
+
+pub(crate) fn stage(stage: Stage) -> String {
+    paint(NOTED, &format!("{:<10}", stage.to_string()))
 }

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use scantling_finding::Severity;
 use scantling_rehearse::people::{ModelSeen, NotebookOutcome, NotebookSeen};
 use scantling_rehearse::promises::{Checked, Promise, Verdict};
-use scantling_rehearse::record::{Actor, Line, clock};
+use scantling_rehearse::record::{Actor, Line, Said, clock};
 use scantling_rehearse::{Attempt, Rehearsal, Way};
 use scantling_release::Change;
+use scantling_run::What;
 
 use crate::objects::{foreign, is_a_choice};
 use crate::page::{Page, one_finding, one_line, pair, shortened};
+use crate::progress::{Progress, Weight, stage};
 use crate::style::{BAD, FAINT, GOOD, NOTED, RISKY, STRONG, Screen, count, paint, safe};
 
 /// Evidence shown for one promise; the JSON document has all of it.
@@ -171,16 +173,40 @@ fn plan(out: &mut Page, rehearsal: &Rehearsal) {
     }
 }
 
+/// What happened, told as a run tells it: things of the same kind together. The JSON document has every line.
 fn run(out: &mut Page, rehearsal: &Rehearsal) {
     out.section("Run");
+    let mut progress = Progress::new();
     let mut story = rehearsal.story.iter().peekable();
     while let Some(line) = story.next() {
-        let mut times = 1;
-        while story.next_if(|next| next.actor == line.actor && next.text == line.text).is_some() {
-            times += 1;
+        match &line.said {
+            Said::Run(event) => {
+                if matches!(event.what, What::Started { .. }) {
+                    progress = Progress::new();
+                }
+                for news in progress.news(event) {
+                    if news.weight != Weight::Now {
+                        let mark = format!("{}{}", before_text(line), stage(news.stage));
+                        out.marked(2, &mark, 32, &news.text());
+                    }
+                }
+            }
+            Said::Write => {
+                let mut writes = 1;
+                while story.next_if(|next| next.said == Said::Write).is_some() {
+                    writes += 1;
+                }
+                out.marked(2, &before_text(line), 22, &format!("controllers: {}", count(writes, "write")));
+            }
+            Said::Word => {
+                let mut times = 1;
+                while story.next_if(|next| next.actor == line.actor && next.text == line.text).is_some() {
+                    times += 1;
+                }
+                let again = if times > 1 { format!(" ({times} times)") } else { String::new() };
+                out.marked(2, &before_text(line), 22, &format!("{}{again}", shortened(&line.text)));
+            }
         }
-        let again = if times > 1 { format!(" ({times} times)") } else { String::new() };
-        out.marked(2, &before_text(line), 22, &format!("{}{again}", shortened(&line.text)));
     }
     for attempt in &rehearsal.attempts {
         ended(out, attempt);

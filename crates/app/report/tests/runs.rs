@@ -10,7 +10,7 @@ use scantling_plan::{Counts, FieldChange, Outcome, Plan};
 use scantling_release::Wave;
 use scantling_report::findings::Texts;
 use scantling_report::objects::Detail;
-use scantling_report::progress::{News, Progress};
+use scantling_report::progress::{Progress, Weight};
 use scantling_report::run::{Frame, Purpose, run};
 use scantling_report::status::{history, needs_somebody, status};
 use scantling_report::style::Screen;
@@ -40,8 +40,8 @@ fn lines(events: Vec<(Stage, What)>) -> Vec<String> {
         let second = if lines.is_empty() && second == 3590 { 0 } else { second };
         let at = Timestamp::from_second(1_700_000_000 + second).unwrap();
         for news in progress.news(&RunEvent { at, stage, what }) {
-            if let News::Line(line) | News::Wait(line) = news {
-                lines.push(plain(&line));
+            if news.weight != Weight::Now {
+                lines.push(plain(&news.line()));
             }
         }
     }

@@ -327,6 +327,7 @@ impl Driver<'_> {
             namespace: self.settings.namespace,
             images: &known.images,
             platform: known.platform.as_ref(),
+            last_uses: &known.last_uses,
         };
         let reconcilers = self.settings.reconcilers;
         let mut wrote = false;

@@ -1,5 +1,6 @@
-//! When notebooks were used last: their own answer, written down where the culler reads it.
+//! When notebooks were used last: their own answer, for the culler, and written down for clients.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,13 +14,14 @@ use hyper_util::rt::TokioExecutor;
 use jiff::{SignedDuration, Timestamp};
 use scantling_api::object;
 use scantling_cluster::{Served, Write};
-use scantling_observed::{Notebook, Pod, View as _};
+use scantling_observed::{Notebook, Pod, View as _, annotations};
+use scantling_reconcile::LastUses;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::known::Seen;
+use crate::seen::Seen;
 use crate::operator::Operator;
 use crate::told::Told;
 
@@ -33,12 +35,13 @@ const AT_A_TIME: usize = 8;
 const PER_ROUND: usize = 1000;
 /// The longest answer that is read. A list of kernels has some hundred bytes for each.
 const ANSWER_BYTES: usize = 256 << 10;
-/// The port on which notebooks listen.
+/// The port on which notebooks listen that name none.
 const PORT: u16 = 8888;
+/// Tells Jupyter Server that the question is no activity. Without it, whatever is asked of its API counts as use
+/// (`jupyter_server.base.handlers.APIHandler.update_api_activity`), and no notebook that is asked would ever be idle.
+const NO_ACTIVITY: &str = "no_track_activity=1";
 /// By how much the last use must have moved to be written down: a notebook in use would otherwise be a write every round.
 const MOVED: SignedDuration = SignedDuration::from_mins(5);
-/// Where it is written down, as Kubeflow's culler does it.
-pub(crate) const LAST_ACTIVITY: &str = "notebooks.kubeflow.org/last-activity";
 
 /// Asks an address; gives the body of a good answer.
 pub type Ask = dyn Fn(Uri) -> BoxFuture<'static, Result<Bytes, String>> + Send + Sync;
@@ -74,6 +77,7 @@ pub(crate) struct Target {
     uid: String,
     api_version: String,
     ip: String,
+    port: u16,
     last: Option<Timestamp>,
 }
 
@@ -89,13 +93,15 @@ impl Target {
             uid: notebook.uid().to_owned(),
             api_version: object::text(notebook.object(), "/apiVersion").to_owned(),
             ip: ip.to_owned(),
-            last: notebook.annotation(LAST_ACTIVITY).and_then(|text| text.parse().ok()),
+            port: notebook.container().and_then(|own| pod.port(own.name())).unwrap_or(PORT),
+            last: notebook.annotation(annotations::LAST_ACTIVITY).and_then(|text| text.parse().ok()),
         })
     }
 
     fn uri(&self, what: &str) -> Option<Uri> {
         let host = if self.ip.contains(':') { format!("[{}]", self.ip) } else { self.ip.clone() };
-        format!("http://{host}:{PORT}/notebook/{}/{}/api/{what}", self.namespace, self.name).parse().ok()
+        let Self { namespace, name, port, .. } = self;
+        format!("http://{host}:{port}/notebook/{namespace}/{name}/api/{what}?{NO_ACTIVITY}").parse().ok()
     }
 }
 
@@ -136,7 +142,7 @@ fn note(target: &Target, last: Timestamp) -> Option<Write> {
         object: json!({"apiVersion": target.api_version, "kind": "Notebook",
             "metadata": {"name": target.name, "namespace": target.namespace}}),
         subresource: None,
-        patch: json!({"metadata": {"uid": target.uid, "annotations": {LAST_ACTIVITY: whole_seconds(last)}}}),
+        patch: json!({"metadata": {"uid": target.uid, "annotations": {(annotations::LAST_ACTIVITY): whole_seconds(last)}}}),
     })
 }
 
@@ -145,12 +151,23 @@ fn whole_seconds(time: Timestamp) -> Value {
 }
 
 impl Operator {
-    /// Asks all running notebooks, round after round, for as long as it is polled.
-    pub(crate) async fn watch_activity(&self, seen: watch::Receiver<Option<Seen>>) {
+    /// Asks all running notebooks, round after round, for as long as it is polled, and sends what they answered.
+    pub(crate) async fn watch_activity(
+        &self,
+        last_uses: &watch::Sender<LastUses>,
+        seen: watch::Receiver<Option<Seen>>,
+    ) {
         let mut next = 0;
         loop {
             sleep(self.cluster.jitter().around(EVERY)).await;
             let targets = seen.borrow().as_ref().map(|seen| seen.targets.clone()).unwrap_or_default();
+            // Whoever runs no longer is forgotten.
+            let running: BTreeSet<&str> = targets.iter().map(|target| target.uid.as_str()).collect();
+            last_uses.send_if_modified(|known| {
+                let before = known.len();
+                known.retain(|uid, _| running.contains(uid.as_str()));
+                known.len() != before
+            });
             if targets.is_empty() {
                 continue;
             }
@@ -159,11 +176,11 @@ impl Operator {
             let round: Vec<&Target> =
                 targets.iter().cycle().skip(from).take(targets.len().min(PER_ROUND)).collect();
             next = from + round.len();
-            self.ask_all(&round, targets.len() - round.len()).await;
+            self.ask_all(&round, targets.len() - round.len(), last_uses).await;
         }
     }
 
-    async fn ask_all(&self, round: &[&Target], left: usize) {
+    async fn ask_all(&self, round: &[&Target], left: usize, last_uses: &watch::Sender<LastUses>) {
         let now = self.clock.now();
         let answers: Vec<(&Target, Result<Timestamp, String>)> = stream::iter(round)
             .map(|target| async move { (*target, last_use(&*self.ask, target, now).await) })
@@ -172,6 +189,18 @@ impl Operator {
             .await;
         let silent = answers.iter().filter(|(_, answer)| answer.is_err()).count();
         self.tell(Told::Asked { notebooks: round.len(), silent, left });
+        last_uses.send_if_modified(|known| {
+            let mut news = false;
+            for (target, answer) in &answers {
+                let new = answer.as_ref().ok().map(|last| last.as_second());
+                news |= known.get(&target.uid).copied() != new;
+                match new {
+                    Some(new) => known.insert(target.uid.clone(), new),
+                    None => known.remove(&target.uid),
+                };
+            }
+            news
+        });
         let mut served: Option<Served> = None;
         for (target, last) in answers.into_iter().filter_map(|(target, last)| Some((target, last.ok()?))) {
             let Some(write) = note(target, last) else { continue };
@@ -202,13 +231,15 @@ mod tests {
             uid: "u".to_owned(),
             api_version: "kubeflow.org/v1".to_owned(),
             ip: "fd00::1".to_owned(),
+            port: 8889,
             last: last.map(|text| text.parse().unwrap()),
         }
     }
 
     fn answers(kernels: &'static str, status: &'static str) -> Box<Ask> {
         Box::new(move |uri| {
-            assert!(uri.to_string().starts_with("http://[fd00::1]:8888/notebook/n/lab/api/"), "{uri}");
+            assert!(uri.to_string().starts_with("http://[fd00::1]:8889/notebook/n/lab/api/"), "{uri}");
+            assert_eq!(uri.query(), Some("no_track_activity=1"), "a question is no activity");
             let answer = if uri.path().ends_with("kernels") { kernels } else { status };
             Box::pin(std::future::ready(Ok(Bytes::from_static(answer.as_bytes()))))
         })
@@ -252,7 +283,7 @@ mod tests {
         let Some(Write::MergePatch { patch, .. }) = note(&target(None), last) else {
             return assert_eq!(1, 2);
         };
-        assert_eq!(patch["metadata"]["annotations"][LAST_ACTIVITY], "2026-01-01T10:30:00Z");
+        assert_eq!(patch["metadata"]["annotations"][annotations::LAST_ACTIVITY], "2026-01-01T10:30:00Z");
         assert_eq!(patch["metadata"]["uid"], "u");
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use scantling_api::GroupVersionKind;
 use scantling_cluster::{Changes, ClusterError, Lease, Resource};
 use scantling_observed::PlatformRun;
-use scantling_reconcile::{Known, KnownImages, LastRun, Outcome, PlatformFacts, RunKind};
+use scantling_reconcile::{
+    Known, KnownImage, KnownImages, LastRun, LastUses, Outcome, PlatformFacts, RunKind,
+};
 use scantling_run::{Action, Books, Ended, PastRun, SYSTEM_NAMESPACE};
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use crate::known::{Contents, Seen, contents_of};
 use crate::operator::Operator;
 use crate::told::Told;
 
@@ -21,8 +22,20 @@ const AT_LEAST: Duration = Duration::from_mins(10);
 const TOGETHER: Duration = Duration::from_millis(300);
 /// How long a lease that is not renewed is looked at for its end.
 const LEASE_LOOK: Duration = Duration::from_secs(16);
+/// How long the first decisions wait for the contents of images that notebooks run. Those that a run has read are in the bookkeeping;
+/// for the others a registry may be slow or silent, and nobody's notebook is to wait for it.
+const CONTENTS_FIRST: Duration = Duration::from_secs(10);
 /// The pause after the bookkeeping could not be read.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// What the bookkeeping says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Booked {
+    /// Of runs and releases.
+    pub(crate) facts: PlatformFacts,
+    /// Images whose contents a run has read.
+    pub(crate) images: KnownImages,
+}
 
 fn resource(group: &str, kind: &str, plural: &str) -> Resource {
     Resource {
@@ -48,30 +61,18 @@ impl Operator {
     }
 
     /// Reads the bookkeeping and sends what it says, whenever it changes, for as long as it is polled.
-    pub(crate) async fn keep_books(
-        &self,
-        known: &watch::Sender<Option<Arc<Known>>>,
-        mut seen: watch::Receiver<Option<Seen>>,
-    ) {
+    pub(crate) async fn keep_books(&self, booked: &watch::Sender<Option<Booked>>) {
         let mut changes = self.book_changes();
         let mut lease = self.run_lease();
-        let mut contents = Contents::default();
-        // What runs must be known before anything is decided about it.
-        if seen.wait_for(Option::is_some).await.is_err() {
-            return;
-        }
         loop {
-            let now = seen.borrow_and_update().clone().unwrap_or_default();
             let mut again = Instant::now() + AT_LEAST;
             match self.read_books(&mut lease).await {
-                Ok((facts, images)) => {
-                    let images = self.with_contents(&mut contents, &now, &images).await;
-                    again = again.min(contents.next_due().unwrap_or(again));
-                    if facts.holder.is_some() {
+                Ok(new) => {
+                    if new.facts.holder.is_some() {
                         again = again.min(Instant::now() + LEASE_LOOK);
                     }
-                    let new = Some(Arc::new(Known { images, platform: Some(facts) }));
-                    known.send_if_modified(|old| {
+                    let new = Some(new);
+                    booked.send_if_modified(|old| {
                         let news = *old != new;
                         *old = new;
                         news
@@ -86,15 +87,49 @@ impl Operator {
                 biased;
                 () = changes.next() => {}
                 () = self.books_changed.notified() => {}
-                open = seen.changed() => if open.is_err() { return },
                 () = sleep_until(again) => {}
             }
             sleep(TOGETHER).await;
         }
     }
 
+    /// Puts together what reconcilers are told, whenever a part of it changes, for as long as it is polled.
+    pub(crate) async fn inform(
+        &self,
+        known: &watch::Sender<Option<Arc<Known>>>,
+        mut booked: watch::Receiver<Option<Booked>>,
+        mut contents: watch::Receiver<Option<Vec<KnownImage>>>,
+        mut last_uses: watch::Receiver<LastUses>,
+    ) {
+        if booked.wait_for(Option::is_some).await.is_err() {
+            return;
+        }
+        // A screen that said "another image" now and "pandas 2.3 → 3.0" a moment later would have been written twice.
+        let _ = timeout(CONTENTS_FIRST, contents.wait_for(Option::is_some)).await;
+        loop {
+            let Some(Booked { facts, mut images }) = booked.borrow_and_update().clone() else { return };
+            contents.borrow_and_update().iter().flatten().cloned().for_each(|image| images.insert(image));
+            let last_uses_now = last_uses.borrow_and_update().clone();
+            let new = Some(Arc::new(Known { images, platform: Some(facts), last_uses: last_uses_now }));
+            known.send_if_modified(|old| {
+                let news = *old != new;
+                *old = new;
+                news
+            });
+            let open = tokio::select! {
+                biased;
+                open = booked.changed() => open,
+                open = contents.changed() => open,
+                open = last_uses.changed() => open,
+            };
+            if open.is_err() {
+                return;
+            }
+        }
+    }
+
     /// What the bookkeeping says now, and the images that runs have read.
-    pub(crate) async fn read_books(&self, lease: &mut Lease) -> Result<(PlatformFacts, KnownImages), String> {
+    pub(crate) async fn read_books(&self, lease: &mut Lease) -> Result<Booked, String> {
         // Damage is a state of the platform that people must be told of; that the server is away is not.
         let books = match Books::of(&self.cluster).await {
             Ok(books) => books,
@@ -104,30 +139,13 @@ impl Operator {
                     return Err(error.to_string());
                 }
                 let problem = Some(error.to_string());
-                return Ok((PlatformFacts { problem, ..PlatformFacts::default() }, KnownImages::new()));
+                let facts = PlatformFacts { problem, ..PlatformFacts::default() };
+                return Ok(Booked { facts, images: KnownImages::new() });
             }
         };
         let holder = lease.peek().await.map_err(|error| error.to_string())?;
         let refused = self.refused.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
-        Ok((facts(&books, holder, refused), books.images))
-    }
-
-    async fn with_contents(&self, contents: &mut Contents, seen: &Seen, images: &KnownImages) -> KnownImages {
-        let missing = contents.missing(seen, images);
-        if !missing.is_empty() {
-            match (self.registries)().await {
-                Ok(registry) => {
-                    for image in missing {
-                        let read = contents_of(&registry, &image, &seen.shown).await;
-                        if let Some(why) = contents.took(image.clone(), read) {
-                            self.tell(Told::ImageUnread { image: image.to_string(), why });
-                        }
-                    }
-                }
-                Err(why) => self.tell(Told::ImageUnread { image: "any".to_owned(), why }),
-            }
-        }
-        contents.with(images)
+        Ok(Booked { facts: facts(&books, holder, refused), images: books.images })
     }
 }
 

@@ -3,9 +3,10 @@
 //!
 //! ```text
 //!  lease ─▶ lead ─┬▶ drive      reconcilers on the driver                 ──look──▶ what is there (Seen)
-//!                 ├▶ books      bookkeeping, contents of images           ──────▶ what is known (Known) ─▶ drive
-//!                 ├▶ runs       next() → upgrade or rollback, from the bundle stored in the cluster
-//!                 └▶ activity   asks running notebooks when they were used last
+//!                 ├▶ books      bookkeeping of runs                        ─┐
+//!                 ├▶ contents   images that notebooks run, from registries ─┼─▶ inform: what is known (Known) ─▶ drive
+//!                 ├▶ activity   when running notebooks were used last      ─┘
+//!                 └▶ runs       next() → upgrade or rollback, from the bundle stored in the cluster
 //! ```
 //!
 //! # Guarantees
@@ -26,17 +27,19 @@
 mod activity;
 mod answers;
 mod books;
-mod known;
+mod contents;
 mod metrics;
 mod operator;
 mod rights;
 mod runs;
+mod seen;
 mod told;
 
 pub use activity::{Ask, ask_over_http};
 pub use answers::Answered;
-pub use known::{Seen, contents_of};
+pub use contents::contents_of;
 pub use metrics::Metrics;
 pub use operator::{LEADER_LEASE, Lines, Operator, Parts, Registries};
 pub use rights::rights;
+pub use seen::Seen;
 pub use told::{Level, Line, Told};

@@ -6,16 +6,16 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use scantling_cluster::{Clock, Cluster, DriveEvent, DriveSettings, Held, Lease};
 use scantling_observed::Observed;
-use scantling_reconcile::{Known, LastRun, RECONCILERS};
+use scantling_reconcile::{Known, LastRun, LastUses, RECONCILERS};
 use scantling_registry::RegistryClient;
 use scantling_run::{Entropy, SYSTEM_NAMESPACE};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::activity::Ask;
-use crate::known::Seen;
+use crate::seen::Seen;
 use crate::metrics::Metrics;
-use crate::told::{Level, Line, Told};
+use crate::told::{Line, Told};
 
 /// The lease of whoever leads.
 pub const LEADER_LEASE: &str = "scantling-operator";
@@ -97,7 +97,8 @@ impl Operator {
     pub(crate) fn tell(&self, told: Told) {
         self.metrics.count(&told);
         let (at, level) = (self.clock.now(), told.level());
-        if level == Level::Info {
+        // Whoever tells that something cannot be done does not hang. Before its first beat a process is not ready.
+        if self.metrics.last_beat() != 0 || !matches!(told, Told::Leaderless { .. }) {
             self.metrics.beat(at);
         }
         (self.lines)(&Line { at, level, told });
@@ -159,18 +160,23 @@ impl Operator {
     /// What a leader does, until `end` becomes true.
     pub async fn work(&self, end: watch::Receiver<bool>) {
         let (seen, cluster) = watch::channel(None);
-        let (known, books) = watch::channel(None);
+        let (booked, books) = watch::channel(None);
+        let (read, contents) = watch::channel(None);
+        let (uses, last_uses) = watch::channel(LastUses::new());
+        let (known, knows) = watch::channel(None);
         let works = async {
             tokio::join!(
-                self.drive(&seen, books.clone(), &end),
-                self.perform_runs(books.clone(), cluster.clone(), end.clone())
+                self.drive(&seen, knows.clone(), &end),
+                self.perform_runs(knows.clone(), cluster.clone(), end.clone())
             )
         };
         tokio::select! {
             biased;
             _ = works => {}
-            () = self.keep_books(&known, cluster.clone()) => {}
-            () = self.watch_activity(cluster.clone()) => {}
+            () = self.keep_books(&booked) => {}
+            () = self.read_contents(&read, books.clone(), cluster.clone()) => {}
+            () = self.watch_activity(&uses, cluster.clone()) => {}
+            () = self.inform(&known, books.clone(), contents, last_uses) => {}
         }
     }
 

@@ -20,7 +20,6 @@ const WRITES: &[(&str, &str, &[&str])] = &[
     ("kubeflow.org", "notebooks/status", &["patch"]),
     ("scantling.dev", "notebookimages/status", &["patch"]),
     ("scantling.dev", "platforms/status", &["patch"]),
-    ("serving.kserve.io", "inferenceservices", &["patch"]),
     ("serving.kserve.io", "inferenceservices/status", &["patch"]),
 ];
 

@@ -11,7 +11,8 @@ use scantling_run::{Bundle, Environment, Options, RunError, RunEvent, RunReport}
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use crate::known::Seen;
+use crate::books::Booked;
+use crate::seen::Seen;
 use crate::operator::{Operator, ended};
 use crate::told::Told;
 
@@ -66,7 +67,7 @@ impl Operator {
             let platform = seen.borrow_and_update().as_ref().and_then(|seen| seen.platform.clone());
             let platform = platform.as_ref().map(Platform::of);
             let facts = match self.read_books(&mut lease).await {
-                Ok((facts, _)) => facts,
+                Ok(booked) => booked.facts,
                 Err(why) => {
                     self.tell(Told::BooksUnread { why });
                     PlatformFacts {
@@ -143,7 +144,7 @@ impl Operator {
     /// none.
     async fn note_refusal(&self, refused: Option<LastRun>, before: &PlatformFacts, lease: &mut Lease) {
         let now = self.read_books(lease).await;
-        let gave_way = now.is_ok_and(|(now, _)| {
+        let gave_way = now.is_ok_and(|Booked { facts: now, .. }| {
             now.holder.is_some() || (&now.installed, &now.run) != (&before.installed, &before.run)
         });
         let noted = refused.filter(|_| !gave_way);

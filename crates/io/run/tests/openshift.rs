@@ -288,7 +288,7 @@ async fn the_driver_makes_notebooks_run_by_digest() {
     let settings = DriveSettings {
         reconcilers: RECONCILERS,
         namespace: NS,
-        known: watch::channel(Some(Arc::new(Known { images, platform: None }))).1,
+        known: watch::channel(Some(Arc::new(Known { images, ..Known::default() }))).1,
         look: &|_| {},
         clock: environment.clock,
     };

@@ -92,7 +92,14 @@ pub struct Culling {
     /// Stop them.
     pub enabled: bool,
     /// How long nothing may have happened: hours, minutes and seconds, such as `24h` or `1h30m`. At least a minute.
-    #[schemars(regex(pattern = r"^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?$"))]
+    #[schemars(
+        length(max = 24),
+        regex(pattern = r"^([0-9]{1,5}h)?([0-9]{1,7}m)?([0-9]{1,9}s)?$"),
+        extend("x-kubernetes-validations" = [{
+            "rule": "duration(self) >= duration('1m') && duration(self) <= duration('87600h')",
+            "message": "at least a minute, at most ten years, such as 24h or 1h30m",
+        }])
+    )]
     pub idle_after: String,
 }
 
@@ -188,7 +195,7 @@ pub struct PlatformCondition {
 }
 
 /// The longest time that an idle notebook may be let be: beyond it nobody means what they wrote.
-const LONGEST_IDLE_SECONDS: u64 = 3650 * 24 * 3600;
+const LONGEST_IDLE_SECONDS: u64 = 87_600 * 3600;
 
 impl Culling {
     /// How long nothing may have happened; none when it is not written as it should be.

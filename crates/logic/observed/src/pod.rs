@@ -75,6 +75,12 @@ impl<'a> Pod<'a> {
         self.containers().into_iter().filter(|container| container.kind == ContainerKind::Regular)
     }
 
+    /// The first port of a regular container, if it names one.
+    pub fn port(self, container: &str) -> Option<u16> {
+        let spec = self.regular_containers().find(|own| own.name == container)?.spec;
+        u16::try_from(spec.pointer("/ports/0/containerPort")?.as_u64()?).ok()
+    }
+
     /// The node that it is bound to.
     pub fn node(self) -> Option<&'a str> {
         Some(object::text(self.object(), "/spec/nodeName")).filter(|name| !name.is_empty())

@@ -16,7 +16,7 @@ const SPEC: [&str; 6] = [
     "imagePullSecrets",
 ];
 /// Fields of a container that are read. Of its resources, only devices.
-const CONTAINER: [&str; 4] = ["name", "image", "imagePullPolicy", "resources"];
+const CONTAINER: [&str; 5] = ["name", "image", "imagePullPolicy", "ports", "resources"];
 /// Fields of a pod's status that are read.
 const STATUS: [&str; 9] = [
     "phase",
@@ -93,7 +93,7 @@ mod tests {
                 "annotations": {"x": "y", LAST_APPLIED: "{}"}, "managedFields": [{"manager": "kubelet"}],
                 "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "lab", "uid": "v", "controller": true}]},
             "spec": {"nodeName": "a", "volumes": [{"name": "v"}], "tolerations": [{}],
-                "containers": [{"name": "lab", "image": "x:1", "imagePullPolicy": "Always", "env": [{"name": "A"}],
+                "containers": [{"name": "lab", "image": "x:1", "imagePullPolicy": "Always", "env": [{"name": "A"}], "ports": [{"containerPort": 8889}],
                     "resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "2"}, "requests": {"cpu": "1"}}, "volumeMounts": [{"name": "v"}]}],
                 "initContainers": [{"name": "i", "image": "y:1", "command": ["a"]}]},
             "status": {"phase": "Running", "podIP": "10.0.0.1", "qosClass": "Burstable", "podIPs": [{"ip": "10.0.0.1"}],
@@ -114,6 +114,8 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(containers(before), containers(after));
+        assert_eq!((before.port("lab"), after.port("lab")), (Some(8889), Some(8889)));
+        assert_eq!((before.port("i"), after.port("other")), (None, None));
         assert_eq!(after.annotation("x"), Some("y"));
         let limits = slim_one.pointer("/spec/containers/0/resources");
         assert_eq!(limits, Some(&json!({"limits": {"nvidia.com/gpu": "2"}})));

@@ -52,6 +52,10 @@ impl FromIterator<KnownImage> for KnownImages {
     }
 }
 
+/// When notebooks were used last, in seconds since 1970, by the uid of the `Notebook`: those whose server answered when it was asked the
+/// last time. Whoever is not here may be in use without anybody knowing.
+pub type LastUses = BTreeMap<String, i64>;
+
 /// What whoever runs the reconcilers has learned elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Known {
@@ -59,6 +63,8 @@ pub struct Known {
     pub images: KnownImages,
     /// What the cluster's bookkeeping says; none where nobody reads it, and the platform's status is not written then.
     pub platform: Option<PlatformFacts>,
+    /// What notebooks answered.
+    pub last_uses: LastUses,
 }
 
 /// What a reconciler is told.
@@ -72,4 +78,6 @@ pub struct Context<'a> {
     pub images: &'a KnownImages,
     /// What the cluster's bookkeeping says, where somebody reads it.
     pub platform: Option<&'a PlatformFacts>,
+    /// What notebooks answered.
+    pub last_uses: &'a LastUses,
 }

@@ -1,12 +1,14 @@
 //! Idle notebooks.
 //!
 //! # Flow
-//! The operator asks every running notebook's server when somebody last did something, and writes that as
-//! `notebooks.kubeflow.org/last-activity`. Here the annotation is held against the platform's policy: an idle notebook is stopped
+//! The operator asks every running notebook's server when somebody last did something, tells it here ([`LastUses`]), and writes it as
+//! `notebooks.kubeflow.org/last-activity` for clients to read. It is held against the platform's policy: an idle notebook is stopped
 //! (`kubeflow-resource-stopped`), or, where idle notebooks may only be restarted, one that an update waits for is.
 //!
 //! # Guarantees
-//! - Nothing happens without a policy that says so, nor to a notebook whose activity nobody knows.
+//! - Nothing happens without a policy that says so, nor to a notebook that did not answer when it was asked the last time: that nobody
+//!   could ask it for an hour does not mean that nobody used it.
+//! - A later use that a client has written into the annotation counts.
 //! - A notebook that has just started is not idle, whatever was written before it was stopped.
 //! - One idle time gives one stop or one restart.
 //!
@@ -17,7 +19,7 @@
 //! Whoever begins to work between the last question and the stop is interrupted.
 //!
 //! # Errors
-//! None: a time that does not parse counts as unknown.
+//! None: a time that does not parse counts as none.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +29,7 @@ use scantling_observed::{
 
 use crate::action::{Action, EventKind, Target};
 use crate::condition;
-use crate::context::Context;
+use crate::context::{Context, LastUses};
 use crate::notebook::UPDATE_PENDING;
 use crate::reconciler::Reconciler;
 
@@ -66,7 +68,7 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
         .notebooks()
         .filter(open)
         .filter_map(|notebook| {
-            let (started, active) = times(observed, notebook)?;
+            let (started, active) = times(observed, notebook, context.last_uses)?;
             let last = started.max(active);
             if now - last < idle_after {
                 return None;
@@ -85,8 +87,10 @@ fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
 }
 
 /// When the notebook's container started, and when somebody last did something; none while it does not run, or nobody knows.
-fn times(observed: &Observed, notebook: Notebook<'_>) -> Option<(i64, i64)> {
-    let active = unix_seconds(notebook.annotation(annotations::LAST_ACTIVITY)?)?;
+fn times(observed: &Observed, notebook: Notebook<'_>, last_uses: &LastUses) -> Option<(i64, i64)> {
+    let answered = *last_uses.get(notebook.uid())?;
+    let written = notebook.annotation(annotations::LAST_ACTIVITY).and_then(unix_seconds);
+    let active = written.map_or(answered, |written| written.max(answered));
     let pod: Pod<'_> = observed.one(notebook.namespace(), &format!("{}-0", notebook.name()))?;
     let owners = observed.owners_of(pod.object());
     let is_its = owners.into_iter().any(|owner| scantling_api::object::uid(owner) == notebook.uid());

@@ -42,7 +42,7 @@ mod status_patch;
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
 pub use catalogue_use::{CATALOGUE_USE, catalogue_users};
-pub use context::{Context, Known, KnownImage, KnownImages};
+pub use context::{Context, Known, KnownImage, KnownImages, LastUses};
 pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use culler::CULLER;
 pub use difference::difference;

@@ -41,6 +41,9 @@ pub fn rehearse(
     if options.variant.is_some() && options.way != Way::AsShipped {
         return Err(RehearseError::VariantNeedsShipped);
     }
+    if options.way == Way::AsShipped && scenario.shipped.upgrade.is_empty() {
+        return Err(RehearseError::NothingShipped);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     runtime.block_on(play(scenario, options, progress))
 }
@@ -435,7 +438,7 @@ async fn run(
     let options = RunOptions { installed: old.map(|old| old.release.clone()), ..RunOptions::default() };
     let recorder = stage.recorder.clone();
     scantling_run::upgrade(&environment, &release.release, &options, &mut |event| {
-        recorder.say(&Actor::Scantling, format!("{}: {}", event.stage, event.what));
+        recorder.run(&event);
     })
     .await
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use scantling_run::RunEvent;
 use serde::Serialize;
 use tokio::time::Instant;
 
@@ -31,7 +32,7 @@ impl std::fmt::Display for Actor {
 }
 
 /// One line of the story as it was played.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
     /// Milliseconds of virtual time since the start.
@@ -40,6 +41,20 @@ pub struct Line {
     pub actor: Actor,
     /// What.
     pub text: String,
+    /// Of which kind it is; a report tells things of the same kind together.
+    #[serde(skip)]
+    pub said: Said,
+}
+
+/// What a line tells of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// Something that somebody did or said.
+    Word,
+    /// What a run of Scantling told.
+    Run(Box<RunEvent>),
+    /// A write of the controllers that succeeded.
+    Write,
 }
 
 /// Virtual time since the start: days, hours, minutes, seconds.
@@ -64,7 +79,22 @@ impl Recorder {
 
     /// Records that somebody did or said something just now.
     pub fn say(&self, actor: &Actor, text: String) {
-        let line = Line { at_ms: self.now_ms(), actor: actor.clone(), text };
+        self.record(actor, text, Said::Word);
+    }
+
+    /// Records what a run tells.
+    pub fn run(&self, event: &RunEvent) {
+        let text = format!("{}: {}", event.stage, event.what);
+        self.record(&Actor::Scantling, text, Said::Run(Box::new(event.clone())));
+    }
+
+    /// Records a write of the controllers that succeeded.
+    pub fn write(&self, write: &str) {
+        self.record(&Actor::Scantling, format!("controllers: {write}"), Said::Write);
+    }
+
+    fn record(&self, actor: &Actor, text: String, said: Said) {
+        let line = Line { at_ms: self.now_ms(), actor: actor.clone(), text, said };
         (self.progress)(&line);
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
     }

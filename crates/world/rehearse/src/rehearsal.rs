@@ -64,6 +64,9 @@ pub enum RehearseError {
         /// What there is.
         known: Vec<String>,
     },
+    /// The example tells nothing of a vendor's way.
+    #[error("the example has no vendor's way (`shipped.upgrade`): leave --as-shipped out")]
+    NothingShipped,
     /// A variant is a way round the vendor's upgrade.
     #[error("a variant works round the vendor's upgrade: give --as-shipped with it")]
     VariantNeedsShipped,

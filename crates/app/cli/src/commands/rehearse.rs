@@ -114,7 +114,9 @@ fn spinner() -> ProgressBar {
 fn failure(error: RehearseError, example: &Utf8Path) -> Failure {
     let error = match error {
         RehearseError::Scenario(error) => *error,
-        error @ (RehearseError::NoSuchVariant { .. } | RehearseError::VariantNeedsShipped) => {
+        error @ (RehearseError::NoSuchVariant { .. }
+        | RehearseError::NothingShipped
+        | RehearseError::VariantNeedsShipped) => {
             return Failure::usage(error.to_string());
         }
         error => return Failure::failed(format!("{example}: {error}")),

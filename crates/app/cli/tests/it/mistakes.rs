@@ -23,6 +23,7 @@ pub(crate) const GOLDEN: &[Golden] = &[
     mistake("error-unknown-flag", &["rehearse", STALE, "--as-shiped"]),
     mistake("error-unknown-command", &["rehears", STALE]),
     mistake("error-unknown-output", &["check", STALE, "--output", "yaml"]),
+    mistake("error-nothing-shipped", &["rehearse", "examples/platform-upgrade", "--as-shipped"]),
     mistake("error-unknown-variant", &["rehearse", UNPUBLISHED, "--as-shipped", "--variant", "reboot"]),
     mistake("error-variant-alone", &["rehearse", UNPUBLISHED, "--variant", "c-promote-the-image"]),
     mistake(

@@ -125,9 +125,14 @@ impl Cell {
     }
 
     pub fn operator(&self, name: &str, gate: &Gate) -> Operator {
+        Operator::new(self.parts(name, gate))
+    }
+
+    /// What an operator is made from.
+    pub fn parts(&self, name: &str, gate: &Gate) -> Parts {
         let (registry, lines, name) = (self.registry(), self.lines.clone(), name.to_owned());
         let who = name.clone();
-        Operator::new(Parts {
+        Parts {
             cluster: self.cluster(gate),
             clock: self.clock(),
             registries: Box::new(move || Box::pin(std::future::ready(Ok(registry.clone())))),
@@ -145,7 +150,7 @@ impl Cell {
                     ));
                 }
             }),
-        })
+        }
     }
 
     /// Runs an operator until its client is killed, or it is told to stop.

@@ -32,26 +32,27 @@ fn an_idle_notebook_is_stopped_and_only_an_idle_one() {
     let off = json!({"culling": {"enabled": false, "idleAfter": "10m"}});
     let never = json!(null);
     let minute = 60;
-    for (what, policy, activity, minutes, stops) in [
-        ("idle since it started", &on, Some("2025-12-31T20:00:00Z"), 11, true),
-        ("started lately, whatever was before", &on, Some("2025-12-31T20:00:00Z"), 9, false),
-        ("active in between", &on, Some("2026-01-01T00:05:00Z"), 11, false),
-        ("idle since then", &on, Some("2026-01-01T00:05:00.25Z"), 16, true),
-        ("nobody knows", &on, None, 55, false),
-        ("the time does not parse", &on, Some("yesterday"), 55, false),
-        ("culling is off", &off, Some("2026-01-01T00:00:00Z"), 55, false),
-        ("no policy", &never, Some("2026-01-01T00:00:00Z"), 55, false),
-        (
-            "a policy that nobody can read",
-            &json!({"culling": {"enabled": true, "idleAfter": "soon"}}),
-            Some("2026-01-01T00:00:00Z"),
-            55,
-            false,
-        ),
+    let unreadable = json!({"culling": {"enabled": true, "idleAfter": "soon"}});
+    let (evening, midnight) = (Some("2025-12-31T20:00:00Z"), Some("2026-01-01T00:00:00Z"));
+    let five_past = Some("2026-01-01T00:05:00.25Z");
+    for (what, policy, answered, written, minutes, stops) in [
+        ("idle since it started", &on, evening, evening, 11, true),
+        ("started lately, whatever was before", &on, evening, evening, 9, false),
+        ("active in between", &on, five_past, midnight, 11, false),
+        ("idle since then", &on, five_past, None, 16, true),
+        ("a client has seen activity", &on, midnight, five_past, 11, false),
+        ("what was written does not parse", &on, midnight, Some("yesterday"), 11, true),
+        ("it does not answer", &on, None, evening, 55, false),
+        ("culling is off", &off, midnight, midnight, 55, false),
+        ("no policy", &never, midnight, midnight, 55, false),
+        ("a policy that nobody can read", &unreadable, midnight, midnight, 55, false),
     ] {
         let mut cluster = running(policy);
-        if let Some(activity) = activity {
-            cluster.annotate("nb", ACTIVITY, &json!(activity));
+        if let Some(answered) = answered {
+            cluster.answers("nb", answered);
+        }
+        if let Some(written) = written {
+            cluster.annotate("nb", ACTIVITY, &json!(written));
         }
         cluster.now = minutes * minute;
         cluster.settle();
@@ -80,7 +81,7 @@ fn an_idle_notebook_is_restarted_once_when_an_update_waits_and_the_policy_says_s
         (json!({"restart": "owner", "culling": {"idleAfter": "10m"}}), true, 0),
     ] {
         let mut cluster = running(&policy);
-        cluster.annotate("nb", ACTIVITY, &json!("2026-01-01T00:01:00Z"));
+        cluster.answers("nb", "2026-01-01T00:01:00Z");
         if updated {
             cluster.catalogue("new", &[("numpy", "2")]);
         }
@@ -98,7 +99,7 @@ fn an_idle_notebook_is_restarted_once_when_an_update_waits_and_the_policy_says_s
 #[test]
 fn a_restart_of_an_idle_notebook_is_asked_for_once_whatever_is_seen_late() {
     let mut cluster = running(&json!({"restart": "idle", "culling": {"idleAfter": "10m"}}));
-    cluster.annotate("nb", ACTIVITY, &json!("2026-01-01T00:01:00Z"));
+    cluster.answers("nb", "2026-01-01T00:01:00Z");
     cluster.catalogue("new", &[("numpy", "2")]);
     cluster.settle();
     cluster.now = 12 * 60;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_observed::{Observed, PlatformRun, PlatformStatus};
+use scantling_reconcile::LastUses;
 use scantling_reconcile::{
     Action, Context, Evidence, KnownImages, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise,
     RunKind, next,
@@ -250,7 +251,7 @@ fn settle(
     now: &str,
 ) -> (Option<PlatformStatus>, Vec<String>) {
     let images = KnownImages::new();
-    let context = Context { now, namespace: "scantling", images: &images, platform: Some(facts) };
+    let context = Context { now, namespace: "scantling", images: &images, platform: Some(facts), last_uses: &LastUses::new() };
     let actions = (PLATFORM.reconcile)(observed, &context);
     let mut written = None;
     let mut events = Vec::new();

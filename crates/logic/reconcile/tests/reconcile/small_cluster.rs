@@ -8,7 +8,7 @@ use scantling_api::{ObjectKey, object};
 use scantling_image::{Digest, ImageIdentity, Reference};
 use scantling_merge::Request;
 use scantling_observed::{Observed, PackageVersion};
-use scantling_reconcile::{Action, Context, KnownImage, KnownImages, RECONCILERS};
+use scantling_reconcile::{Action, Context, KnownImage, KnownImages, LastUses, RECONCILERS};
 use serde_json::{Value, json};
 
 pub(crate) const PLATFORM: &str = "redhat-ods-applications";
@@ -41,6 +41,8 @@ pub(crate) fn known(name: &str, versions: &[(&str, &str)]) -> KnownImage {
 pub(crate) struct Cluster {
     pub(crate) observed: Observed,
     pub(crate) images: KnownImages,
+    /// What notebooks answered.
+    pub(crate) last_uses: LastUses,
     pub(crate) events: Vec<(String, String)>,
     /// Images that cannot be pulled.
     pub(crate) unpullable: Vec<String>,
@@ -117,6 +119,12 @@ impl Cluster {
         );
     }
 
+    /// The notebook answers that it was used last at a time.
+    pub(crate) fn answers(&mut self, notebook: &str, last_use: &str) {
+        let uid = object::uid(self.get("kubeflow.org", "Notebook", "anna", notebook).unwrap()).to_owned();
+        self.last_uses.insert(uid, scantling_observed::unix_seconds(last_use).unwrap());
+    }
+
     fn time(&self) -> String {
         format!("2026-01-01T00:{:02}:{:02}Z", self.now / 60, self.now % 60)
     }
@@ -124,7 +132,13 @@ impl Cluster {
     /// What the reconcilers want now.
     pub(crate) fn wanted(&self) -> Vec<Action> {
         let now = self.time();
-        let context = Context { now: &now, namespace: PLATFORM, images: &self.images, platform: None };
+        let context = Context {
+            now: &now,
+            namespace: PLATFORM,
+            images: &self.images,
+            platform: None,
+            last_uses: &self.last_uses,
+        };
         RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&self.observed, &context)).collect()
     }
 

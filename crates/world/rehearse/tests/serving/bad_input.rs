@@ -303,6 +303,7 @@ fn told_of(observed: &Observed, kind: &str) -> (String, String, String) {
         namespace: "scantling",
         images: &known.images,
         platform: None,
+        last_uses: &known.last_uses,
     };
     let actions = (SERVING.reconcile)(observed, &context);
     let conditions = actions.iter().find_map(|action| match action {
