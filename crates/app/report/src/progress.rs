@@ -99,9 +99,8 @@ impl Progress {
             since_begin,
         };
         let line = |text: String| of(Weight::Stays, None, String::new(), text);
-        let styled = |style, lead: &str, rest: &str| {
-            of(Weight::Stays, Some(style), lead.to_owned(), rest.to_owned())
-        };
+        let styled =
+            |style, lead: &str, rest: &str| of(Weight::Stays, Some(style), lead.to_owned(), rest.to_owned());
         let now = |text: String| of(Weight::Now, None, String::new(), text);
         match &event.what {
             What::Probed { reference, verdict, .. } => {

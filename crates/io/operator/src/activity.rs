@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::seen::Seen;
 use crate::operator::Operator;
+use crate::seen::Seen;
 use crate::told::Told;
 
 /// Between two rounds.

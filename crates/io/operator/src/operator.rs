@@ -13,8 +13,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 
 use crate::activity::Ask;
-use crate::seen::Seen;
 use crate::metrics::Metrics;
+use crate::seen::Seen;
 use crate::told::{Line, Told};
 
 /// The lease of whoever leads.

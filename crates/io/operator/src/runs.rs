@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use crate::books::Booked;
-use crate::seen::Seen;
 use crate::operator::{Operator, ended};
+use crate::seen::Seen;
 use crate::told::Told;
 
 /// The pause after a run failed for the first time, doubled each time.

@@ -113,8 +113,10 @@ fn only_notebooks_that_say_so_are_idle() {
                 create_notebook(&cell, name, port).await;
                 cell.until("the notebook runs", LIMIT, async || runs(&cell, name)).await;
             }
-            cell.until("the idle one is stopped", Duration::from_mins(15), async || is_stopped(&cell, "idle"))
-                .await;
+            cell.until("the idle one is stopped", Duration::from_mins(15), async || {
+                is_stopped(&cell, "idle")
+            })
+            .await;
             sleep(Duration::from_mins(30)).await;
             assert!(!is_stopped(&cell, "busy"), "somebody works in it");
             assert!(!is_stopped(&cell, "silent"), "nobody knows whether it is used");

@@ -383,7 +383,6 @@ fn prepull_pod(namespace: &str, planned: &PlannedNode, secrets: &BTreeSet<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use scantling_observed::View as _;
 
     /// jupyterhub/zero-to-jupyterhub-k8s#1760: a node without room for one more pod refuses it, and the run waits for it.
     #[test]

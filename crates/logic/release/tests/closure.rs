@@ -201,13 +201,11 @@ fn of(files: &[(&str, &str)]) -> Release {
 fn only_a_digest_is_for_ever() {
     let digest = format!("sha256:{}", "65fd89cd".repeat(8));
     let names = [":4.3.3", ":4.3.3-20240314", ":latest", &format!("@{digest}"), &format!(":4.3.3@{digest}")];
-    let containers: String = names
-        .iter()
-        .enumerate()
-        .map(|(number, name)| {
-            format!("  - {{name: c{number}, image: 'registry.example.com/hub/rstudio{name}'}}\n")
-        })
-        .collect();
+    let mut containers = String::new();
+    for (number, name) in names.iter().enumerate() {
+        let container = format!("  - {{name: c{number}, image: 'registry.example.com/hub/rstudio{name}'}}\n");
+        containers.push_str(&container);
+    }
     let pod = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: n}}\nspec:\n  containers:\n{containers}"
     );

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use http::Method;
+use scantling_endpoint::{Keyring, Mirrors};
 use scantling_plan::Outcome;
+use scantling_registry::{RegistryClient, transport_from_fn};
 use scantling_registry_server::RegistryServer;
 use scantling_run::{RunError, Stage, upgrade};
 use scantling_sandbox::Flavour;
@@ -28,7 +30,7 @@ async fn a_moved_tag_is_brought_by_its_digest_and_no_restart_brings_it() {
 
     // Without a digest the node runs what it has under the name.
     of_people(&sandbox, DEPLOYMENTS, &deployment_of_people("naive", "lab/app:main"));
-    sleep(Duration::from_secs(60)).await;
+    sleep(Duration::from_mins(1)).await;
     let naive = running(&sandbox, "naive-");
     assert!(naive.iter().all(|(_, id)| id.contains(old.hex())) && !naive.is_empty(), "{naive:?}");
 
@@ -42,7 +44,7 @@ async fn a_moved_tag_is_brought_by_its_digest_and_no_restart_brings_it() {
     assert!(pods.iter().all(|(_, id)| id.contains(new.hex())) && !pods.is_empty(), "{pods:?}");
 }
 
-/// TonicAI/tonic_helm_charts#16: the pull policy that the server chose for the first tag stays when the tag changes.
+/// `TonicAI/tonic_helm_charts#16`: the pull policy that the server chose for the first tag stays when the tag changes.
 #[tokio::test(start_paused = true)]
 async fn an_upgraded_object_has_the_pull_policy_of_a_fresh_one() {
     let sandbox = || {
@@ -93,9 +95,9 @@ async fn a_hook_that_writes_digests_and_a_release_do_not_toggle() {
     let hook = |image: &str| {
         let patch =
             json!({"spec": {"template": {"spec": {"containers": [{"name": "main", "image": image}]}}}});
-        let path = format!("{DEPLOYMENTS}/proxy?fieldManager=hook");
+        let at = format!("{DEPLOYMENTS}/proxy?fieldManager=hook");
         let media = "application/strategic-merge-patch+json";
-        let (status, answer) = sandbox.act(Method::PATCH, &path, media, &patch);
+        let (status, answer) = sandbox.act(Method::PATCH, &at, media, &patch);
         assert_eq!(status, 200, "{answer}");
     };
     let proxy = || sandbox.object(&key("Deployment", "proxy")).unwrap();
@@ -212,7 +214,7 @@ async fn going_back_replaces_the_pod_that_a_stateful_set_waits_for() {
     let environment = sandbox.environment(1);
     let two = tree("2.0.0", "1.0.0", "2");
     let mut options_two = options(&two);
-    options_two.waits.rollout = Duration::from_secs(60);
+    options_two.waits.rollout = Duration::from_mins(1);
     let release_two = release(&two);
     let inner = sandbox.clone();
     let ended = upgrade(&environment, &release_two, &options_two, &mut |event| {
@@ -240,4 +242,55 @@ async fn going_back_replaces_the_pod_that_a_stateful_set_waits_for() {
     let running = running(&sandbox, "store-");
     assert_eq!(running.len(), 3);
     assert!(running.iter().all(|(_, id)| !id.contains(second.hex())), "{running:?}");
+}
+
+/// kubernetes/kubernetes#116867: a cache keeps what a tag led to, and nodes run one or the other image.
+#[tokio::test(start_paused = true)]
+async fn what_is_written_is_what_the_named_registry_has_and_the_cache_is_told() {
+    const CACHE: &str = "cache.example.net";
+    let rules = format!("[[registry]]\nlocation = '{HOST}'\n[[registry.mirror]]\nlocation = '{CACHE}'\n");
+    let mut mirrors = Mirrors::new();
+    mirrors.add_registries_conf("registries.conf", &rules).unwrap();
+    let mut registry = RegistryServer::new();
+    let new = push(&mut registry, HOST, "lab/app", "rolling", &[("app", "2")]);
+    let old = push(&mut registry, CACHE, "lab/app", "rolling", &[("app", "1")]);
+    let mut config = world(Flavour::Kubernetes, &["node-1"]);
+    config.mirrors = mirrors.clone();
+    let sandbox = Sandbox::new(config, registry);
+    let client = |mirrors: &Mirrors| {
+        let inner = sandbox.clone();
+        let transport =
+            transport_from_fn(move |host, request| Ok(inner.now(|w| w.registry().handle(host, request))));
+        RegistryClient::new(
+            transport,
+            mirrors.clone(),
+            Keyring::new(),
+            scantling_registry::Options::default(),
+        )
+    };
+    let tree = lab("1.0.0", "", "", &[("app.yaml", &deployment("app", "lab/app:rolling", ""))]);
+    let mut environment = sandbox.environment(1);
+    environment.registry = client(&mirrors);
+    let report = well(upgrade(&environment, &release(&tree), &options(&tree), &mut |_| {}).await);
+    let finding = report.findings.iter().find(|f| f.code.as_str() == "SCN0208").unwrap();
+    for part in [format!("{CACHE}/lab/app:rolling is {old}"), format!("{HOST}/lab/app:rolling is {new}")] {
+        assert!(finding.message.contains(&part), "{}", finding.message);
+    }
+    let written = image_of(&sandbox.object(&key("Deployment", "app")).unwrap());
+    assert_eq!(written, format!("{HOST}/lab/app@{new}"));
+    assert!(report.verified.iter().all(|v| v.answer == "same") && !report.verified.is_empty());
+
+    // Two caches, and no answer from the registry itself: nobody can say which one is meant.
+    let rules = format!("{rules}[[registry.mirror]]\nlocation = 'second.example.net'\n")
+        .replace(&format!("location = '{HOST}'\n"), &format!("location = '{HOST}'\nblocked = true\n"));
+    let mut blind = Mirrors::new();
+    blind.add_registries_conf("registries.conf", &rules).unwrap();
+    sandbox.now(|w| push(w.registry(), "second.example.net", "lab/app", "rolling", &[("app", "3")]));
+    environment.registry = client(&blind);
+    sandbox.take_writes();
+    let ended = upgrade(&environment, &release(&tree), &options(&tree), &mut |_| {}).await;
+    let Err(RunError::Refused { why, report }) = ended else { panic!("{ended:?}") };
+    assert!(why.contains("mirrors disagree"), "{why}");
+    assert!(report.findings.iter().any(|f| f.code.as_str() == "SCN0208"), "{:?}", report.findings);
+    assert!(sandbox.take_writes().is_empty());
 }

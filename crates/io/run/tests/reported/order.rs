@@ -80,9 +80,9 @@ async fn what_an_operator_looks_after_goes_before_it() {
     let c1 = ObjectKey::namespaced("lab.example.com", "Collector", "platform", "c1");
     let operator = key("Deployment", "collector-operator");
     let release_it = |sandbox: &Sandbox| {
-        let path = "/apis/lab.example.com/v1/namespaces/platform/collectors/c1";
+        let at = "/apis/lab.example.com/v1/namespaces/platform/collectors/c1";
         let patch = json!({"metadata": {"finalizers": null}});
-        sandbox.act(Method::PATCH, path, "application/merge-patch+json", &patch)
+        sandbox.act(Method::PATCH, at, "application/merge-patch+json", &patch)
     };
 
     let sandbox = fresh();

@@ -251,7 +251,13 @@ fn settle(
     now: &str,
 ) -> (Option<PlatformStatus>, Vec<String>) {
     let images = KnownImages::new();
-    let context = Context { now, namespace: "scantling", images: &images, platform: Some(facts), last_uses: &LastUses::new() };
+    let context = Context {
+        now,
+        namespace: "scantling",
+        images: &images,
+        platform: Some(facts),
+        last_uses: &LastUses::new(),
+    };
     let actions = (PLATFORM.reconcile)(observed, &context);
     let mut written = None;
     let mut events = Vec::new();

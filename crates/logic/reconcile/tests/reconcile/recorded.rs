@@ -50,7 +50,13 @@ fn pods_of_a_real_cluster_with_a_stale_tag_are_marked() {
                 },
             }))
             .unwrap();
-        let context = Context { now: "2026-01-01T00:00:00Z", namespace: "p", images: &known, platform: None, last_uses: &LastUses::new() };
+        let context = Context {
+            now: "2026-01-01T00:00:00Z",
+            namespace: "p",
+            images: &known,
+            platform: None,
+            last_uses: &LastUses::new(),
+        };
         let mut found = Vec::new();
         for action in RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&observed, &context)) {
             let Action::Annotate { target, annotations } = action else { panic!("{action:?}") };
