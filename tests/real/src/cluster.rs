@@ -18,7 +18,7 @@ use scantling_image::Reference;
 use serde_json::json;
 
 use crate::audit::Request;
-use crate::files::{self, CONTROL, PAUSE, REGISTRY, SERVICE};
+use crate::files::{self, CONTROL, LOCKED, PAUSE, REGISTRY, SERVICE};
 use crate::namespaces::{Namespaces, wait};
 use crate::node::Node;
 use crate::{image, program, sweep};
@@ -50,11 +50,11 @@ impl Token {
 
 /// A real cluster. The thread that brought it up is in its network until it is dropped.
 pub struct RealCluster {
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     program: PathBuf,
     // Nodes end before what they speak to.
     nodes: Vec<Node>,
-    control: Option<Namespaces>,
+    pub(crate) control: Option<Namespaces>,
     /// The network that the thread came from.
     home: File,
     admin: Token,
@@ -158,11 +158,12 @@ impl RealCluster {
         let all: Vec<&Token> = tokens.iter().chain([&self.admin]).collect();
         std::fs::write(keys.join("tokens.csv"), files::tokens(&all))?;
         std::fs::write(self.folder.join("audit.json"), files::audit_policy().to_string())?;
-        std::fs::write(self.folder.join("registry.yml"), files::registry(&self.folder))?;
+        std::fs::write(self.folder.join("registry.yml"), files::registry(&self.folder, REGISTRY))?;
         // No name can be looked up; this fails at once, and not after seconds.
         std::fs::write(self.folder.join("resolv.conf"), "nameserver 127.0.0.1\n")?;
-        let endpoint = json!({"registry": REGISTRY, "address": REGISTRY, "insecure": true});
-        std::fs::write(self.endpoints(), json!({"version": 1, "endpoints": [endpoint]}).to_string())?;
+        let endpoints = [REGISTRY, LOCKED]
+            .map(|registry| json!({"registry": registry, "address": registry, "insecure": true}));
+        std::fs::write(self.endpoints(), json!({"version": 1, "endpoints": endpoints}).to_string())?;
         Ok(())
     }
 
@@ -246,7 +247,7 @@ impl RealCluster {
         self.run(&["create", "-f", &list.display().to_string()]).map(drop)
     }
 
-    fn answers(&self, what: &str, mut does: impl FnMut(&Self) -> bool) -> anyhow::Result<()> {
+    pub(crate) fn answers(&self, what: &str, mut does: impl FnMut(&Self) -> bool) -> anyhow::Result<()> {
         if !wait(PATIENCE, || does(self)) {
             bail!("{what} did not answer in {} s", PATIENCE.as_secs());
         }
@@ -377,6 +378,15 @@ impl RealCluster {
                 }
             }
         }
+        // What nodes say of pods is in no log.
+        let asked: [&[&str]; 3] = [
+            &["get", "pods", "--all-namespaces", "-o", "yaml"],
+            &["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"],
+            &["get", "notebooks,inferenceservices", "--all-namespaces", "-o", "yaml"],
+        ];
+        let text: Vec<String> = asked.iter().filter_map(|words| self.run(words).ok()).collect();
+        let _ = std::fs::create_dir_all(&kept)
+            .and_then(|()| std::fs::write(kept.join("objects.txt"), text.join("\n")));
         say(&format!("the logs of the cluster are in {}", kept.display()));
     }
 }

@@ -16,6 +16,8 @@ pub(crate) const CONTROL: &str = "10.244.0.1";
 pub(crate) const SERVICE: &str = "10.96.0.1";
 /// Where the registry is, for nodes, pods and tests alike.
 pub(crate) const REGISTRY: &str = "10.244.0.1:5000";
+/// Where the same registry asks for a password, once a test has set one.
+pub(crate) const LOCKED: &str = "10.244.0.1:5001";
 /// The image of the process that holds a pod's network.
 pub(crate) const PAUSE: &str = "10.244.0.1:5000/pause:1";
 
@@ -75,11 +77,11 @@ pub(crate) fn kubeconfig(ca: &[u8], token: &Token, person: Option<&str>) -> Valu
     })
 }
 
-/// The registry's settings.
-pub(crate) fn registry(folder: &Path) -> String {
+/// The registry's settings, for an address.
+pub(crate) fn registry(folder: &Path, address: &str) -> String {
     format!(
         "version: 0.1\nlog: {{level: warn, accesslog: {{disabled: true}}}}\nstorage: {{filesystem: {{rootdirectory: \
-         {}}}, delete: {{enabled: true}}}}\nhttp: {{addr: '{REGISTRY}'}}\n",
+         {}}}, delete: {{enabled: true}}}}\nhttp: {{addr: '{address}'}}\n",
         folder.join("registry").display()
     )
 }
@@ -111,9 +113,9 @@ pub(crate) fn containerd(node: &Path) -> String {
 }
 
 /// What containerd is told of the registry: that it speaks plain HTTP.
-pub(crate) fn containerd_hosts() -> String {
+pub(crate) fn containerd_hosts(registry: &str) -> String {
     format!(
-        "server = \"http://{REGISTRY}\"\n[host.\"http://{REGISTRY}\"]\ncapabilities = [\"pull\", \"resolve\"]\n"
+        "server = \"http://{registry}\"\n[host.\"http://{registry}\"]\ncapabilities = [\"pull\", \"resolve\"]\n"
     )
 }
 

@@ -10,7 +10,7 @@ use scantling_image::{Digest, Platform};
 use scantling_registry::{Options, RegistryClient, tcp_transport};
 use serde_json::json;
 
-use crate::files::REGISTRY;
+use crate::files::{LOCKED, REGISTRY};
 
 /// Names under which busybox is called.
 const APPLETS: [&str; 8] = ["sh", "cat", "sleep", "httpd", "wget", "nc", "mkdir", "id"];
@@ -101,8 +101,18 @@ fn entry(tar: &mut tar::Builder<Vec<u8>>, path: &str, mode: u32, bytes: &[u8]) -
 /// # Errors
 /// The client can't be made.
 pub fn pusher() -> anyhow::Result<RegistryClient> {
+    puller(Keyring::new())
+}
+
+/// The same with credentials.
+///
+/// # Errors
+/// The client can't be made.
+pub fn puller(keyring: Keyring) -> anyhow::Result<RegistryClient> {
     let mut mirrors = Mirrors::new();
-    mirrors.set_address(REGISTRY, Address { address: REGISTRY.to_owned(), insecure: true });
+    for registry in [REGISTRY, LOCKED] {
+        mirrors.set_address(registry, Address { address: registry.to_owned(), insecure: true });
+    }
     let transport = tcp_transport(&mirrors, &[])?;
-    Ok(RegistryClient::new(transport, mirrors, Keyring::new(), Options::default()))
+    Ok(RegistryClient::new(transport, mirrors, keyring, Options::default()))
 }

@@ -33,6 +33,7 @@ mod audit;
 mod cluster;
 mod files;
 mod image;
+mod locked;
 mod namespaces;
 mod node;
 mod program;
@@ -40,4 +41,5 @@ mod sweep;
 
 pub use audit::Request;
 pub use cluster::{RealCluster, why_not};
-pub use image::{File, image, pusher};
+pub use image::{File, image, puller, pusher};
+pub use locked::{PASSWORDS, Password};

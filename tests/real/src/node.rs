@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, bail};
 
-use crate::files::{self, CONTROL, REGISTRY};
+use crate::files::{self, CONTROL, LOCKED, REGISTRY};
 use crate::namespaces::Namespaces;
 
 /// Kernel settings of the whole machine that a kubelet sets: it is shown files that have its values already.
@@ -37,11 +37,14 @@ impl Node {
         let name = format!("node-{number}");
         let folder = cluster.join(&name);
         let address = format!("10.244.0.{}", 10 + number);
-        let hosts = folder.join("hosts").join(REGISTRY);
-        for each in [folder.join("lib"), folder.join("cni"), folder.join("kernel"), hosts.clone()] {
+        for each in [folder.join("lib"), folder.join("cni"), folder.join("kernel")] {
             std::fs::create_dir_all(each)?;
         }
-        std::fs::write(hosts.join("hosts.toml"), files::containerd_hosts())?;
+        for registry in [REGISTRY, LOCKED] {
+            let hosts = folder.join("hosts").join(registry);
+            std::fs::create_dir_all(&hosts)?;
+            std::fs::write(hosts.join("hosts.toml"), files::containerd_hosts(registry))?;
+        }
         std::fs::write(folder.join("containerd.toml"), files::containerd(&folder))?;
         std::fs::write(folder.join("cni/pods.conflist"), files::cni(number).to_string())?;
         let cgroup = format!("/{cgroup}/{name}");

@@ -77,8 +77,12 @@ impl BroughtArguments {
         let installed =
             folders.installed.as_ref().map(|folder| folder.previous_release(settings)).transpose();
         let files = folders.release.files_to_bring().clone();
+        // Findings quote the files: what they quote has its passwords covered.
+        let shown = folders.release.release(settings).map_err(unreadable)?;
+        let mut release = folders.release.release_to_bring(settings).map_err(unreadable)?;
+        release.findings = shown.findings;
         Ok(ToBring {
-            release: folders.release.release_to_bring(settings).map_err(unreadable)?,
+            release,
             options: Options {
                 installed: installed.map_err(unreadable)?,
                 bundle: Some(Bundle::of(files, settings.clone(), lock.clone())),

@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::outcome::Failure;
 use crate::registries::{RegistryArguments, client};
+use crate::terminal;
 
 /// Which cluster.
 #[derive(Debug, Args)]
@@ -77,13 +78,17 @@ impl Connected {
         namespace: Option<&str>,
     ) -> Result<Environment, Failure> {
         let (mut mirrors, mut keyring) = registries.rules()?;
-        read_registry_rules(&self.cluster, namespace, &mut mirrors, &mut keyring).await.map_err(|error| {
-            match error {
-                RulesError::Cluster(error) => cannot_reach(&error),
-                error => Failure::failed(error.to_string())
-                    .with_hint("mend the object in the cluster: nodes read it as well"),
-            }
+        let read = read_registry_rules(&self.cluster, namespace, &mut mirrors, &mut keyring).await;
+        let unread = read.map_err(|error| match error {
+            RulesError::Cluster(error) => cannot_reach(&error),
+            error => Failure::failed(error.to_string())
+                .with_hint("mend the object in the cluster: nodes read it as well"),
         })?;
+        for what in unread {
+            terminal::complain(&format!(
+                "note: {what}; nodes may ask other places, or with other credentials\n"
+            ));
+        }
         self.with(client(mirrors, keyring)?)
     }
 
@@ -105,7 +110,7 @@ impl Connected {
 
 /// How a run from the command line goes: under a name that nobody else has.
 pub(crate) fn options() -> Result<Options, Failure> {
-    Ok(Options { holder: format!("cli/{}", own_name()?), ..Options::default() })
+    Ok(Options { holder: format!("cli/{}", own_name()?), pauses: true, ..Options::default() })
 }
 
 /// A name that no other process has, of this host or another.

@@ -185,6 +185,32 @@ pub fn status(status: &Status, place: &str) -> serde_json::Result<String> {
 }
 
 #[derive(Serialize)]
+struct AuditDocument<'a> {
+    format: &'a str,
+    cluster: &'a str,
+    broken: usize,
+    #[serde(flatten)]
+    audit: &'a scantling_audit::Audit,
+}
+
+/// What an audit says.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn audit(audit: &scantling_audit::Audit, place: &str) -> serde_json::Result<String> {
+    let document = AuditDocument { format: FORMAT, cluster: place, broken: audit.broken(), audit };
+    serde_json::to_string_pretty(&document)
+}
+
+/// Some rows of an audit.
+///
+/// # Errors
+/// Never for values of these types; the signature is serde's.
+pub fn audit_rows(rows: &[&scantling_audit::Row]) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(rows)
+}
+
+#[derive(Serialize)]
 struct HistoryDocument<'a> {
     format: &'a str,
     cluster: &'a str,

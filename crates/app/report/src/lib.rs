@@ -3,12 +3,14 @@
 //! Renderers are pure: values in, text out. They colour their text always; the command takes the colours out where
 //! the output is no terminal or nobody wants them.
 
+pub mod audit;
 pub mod findings;
 pub mod json;
 pub mod lock;
 mod nodes;
 pub mod objects;
 mod page;
+mod people;
 pub mod progress;
 pub mod rbac;
 pub mod references;

@@ -11,6 +11,7 @@ use crate::findings::{Texts, findings};
 use crate::nodes::nodes;
 use crate::objects::{Detail, Shown, Tense, objects};
 use crate::page::{Page, shortened};
+use crate::people::people;
 use crate::style::{BAD, GOOD, STRONG, Screen, count, paint};
 
 /// Why a run is done.
@@ -81,6 +82,7 @@ pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> String {
         Some(plan) => {
             objects(&mut out, plan.steps.iter().map(Shown::from), Tense::Future, frame.detail);
             nodes(&mut out, plan, frame.detail);
+            people(&mut out, plan, frame.detail);
         }
         None => {}
     }
@@ -88,6 +90,7 @@ pub fn run(result: &Result<RunReport, RunError>, frame: &Frame<'_>) -> String {
     prepulled(&mut out, report);
     catalogue(&mut out, report, frame.detail);
     verified(&mut out, report, frame.detail);
+    meanwhile(&mut out, report);
     if !report.findings.is_empty() {
         out.section("Findings");
         out.text.push_str(findings(&report.findings, frame.texts, frame.screen).trim_end());
@@ -211,6 +214,17 @@ fn verified(out: &mut Page, report: &RunReport, detail: Detail) {
                 container.pod, container.container, container.answer, container.wanted, container.running
             )),
         );
+    }
+}
+
+/// What others did, and what the run did about it.
+fn meanwhile(out: &mut Page, report: &RunReport) {
+    if report.meanwhile.is_empty() {
+        return;
+    }
+    out.section("Meanwhile");
+    for each in &report.meanwhile {
+        out.put(2, 4, &format!("{}: {}; {}", each.object, each.what, each.did));
     }
 }
 

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use scantling_api::ObjectKey;
 use scantling_finding::{Finding, Place, codes};
 use scantling_plan::{Counts, FieldChange, Outcome, Plan};
+use scantling_reconcile::{Forecast, Roll};
 use scantling_release::Wave;
 use scantling_report::findings::Texts;
 use scantling_report::objects::Detail;
@@ -249,6 +250,7 @@ fn past() -> PastRun {
 #[test]
 fn a_cluster_tells_what_somebody_has_to_do() {
     let open = OpenRun {
+        paused: false,
         action: Action::Upgrade,
         release: "shop".to_owned(),
         version: "2".to_owned(),
@@ -311,4 +313,58 @@ fn a_cluster_tells_what_somebody_has_to_do() {
     let expected = "1 run on prod, the newest first\n\n  2026-11-30 13:05 UTC stopped  upgrade shop 1 → 2\n    \
         1 updated, 2 removed, 1 write, by cli/host/1/a\n    why Deployment shop/web is not healthy\n";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn a_plan_tells_what_it_means_for_people() {
+    let notebook = |name: &str, difference: Option<&str>| scantling_plan::PlannedNotebook {
+        namespace: "team".to_owned(),
+        name: name.to_owned(),
+        selection: "ds:2026".to_owned(),
+        running: None,
+        wanted: None,
+        difference: difference.map(str::to_owned),
+        why: "it keeps running".to_owned(),
+    };
+    let model = |name: &str, roll: Option<Roll>, refused: Option<&str>| Forecast {
+        service: ObjectKey::namespaced("serving.kserve.io", "InferenceService", "team", name),
+        runtime: Some("ClusterServingRuntime mlserver".to_owned()),
+        instead_of: None,
+        image: None,
+        wanted_image: None,
+        difference: Some("another image".to_owned()),
+        roll,
+        refused: refused.map(str::to_owned),
+    };
+    let mut notebooks: Vec<_> = (0..7).map(|n| notebook(&format!("lab-{n}"), Some("pandas 2 → 3"))).collect();
+    notebooks.push(notebook("other", None));
+    let no_room = Roll::Recreate { why: "its claim can be mounted once".to_owned() };
+    let plan = Plan {
+        notebooks,
+        models: vec![
+            model("a", Some(Roll::Surge), None),
+            model("b", Some(Roll::Surge), None),
+            model("c", Some(no_room), None),
+            model("d", None, Some("no runtime serves onnx")),
+        ],
+        on_offer: vec![scantling_plan::OnOffer {
+            component: "gpu".to_owned(),
+            about: Some("For GPUs.".to_owned()),
+            resource: "nvidia.com/gpu".to_owned(),
+            nodes: 1,
+        }],
+        ..Plan::default()
+    };
+    let report = RunReport { plan: Some(plan), ..RunReport::default() };
+    let text = told(&Ok(report), Action::Upgrade, Purpose::Plan, 120);
+    for expected in [
+        "\nNotebooks\n  team/lab-0, team/lab-1, team/lab-2, team/lab-3, team/lab-4 and 2 more: ds:2026, pandas 2 → 3: it keeps running\n",
+        "\n  team/other: ds:2026: it keeps running\n",
+        "\n  team/a, team/b: ClusterServingRuntime mlserver, another image: a new pod is ready before an old one goes\n",
+        "\n  team/c: ClusterServingRuntime mlserver, another image: old pods go first, nobody answers until the new ones are\n    ready: its claim can be mounted once\n",
+        "\n  team/d: not served as it is written: no runtime serves onnx; pods that run stay\n",
+        "\nOn offer\n  gpu: For GPUs. 1 node has nvidia.com/gpu; `--with gpu` brings it\n",
+    ] {
+        assert!(text.contains(expected), "{expected}\n{text}");
+    }
 }

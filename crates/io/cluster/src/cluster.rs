@@ -57,13 +57,6 @@ pub enum Write {
         /// The whole object. May have a `generateName`.
         object: Value,
     },
-    /// A JSON patch (RFC 6902) of an object.
-    JsonPatch {
-        /// `apiVersion`, `kind` and name of the object; the rest is not looked at.
-        object: Value,
-        /// The operations.
-        patch: Value,
-    },
     /// A JSON merge patch (RFC 7386) of an object.
     MergePatch {
         /// `apiVersion`, `kind` and name of the object; the rest is not looked at.
@@ -81,6 +74,11 @@ pub enum Write {
         uid: Option<String>,
         /// Seconds that a pod may take to end; the server's default if none.
         grace_seconds: Option<u32>,
+    },
+    /// The same, if the object still is as it was read; else [`ClusterError::Moved`].
+    DeleteAsRead {
+        /// The object, with the uid and the resource version that were read.
+        object: Value,
     },
     /// `POST` to a subresource that starts something, `instantiate` of a `BuildConfig`.
     Post {
@@ -109,9 +107,9 @@ impl Write {
             Self::Apply { object, .. }
             | Self::ApplySubresource { object, .. }
             | Self::Create { object }
-            | Self::JsonPatch { object, .. }
             | Self::MergePatch { object, .. }
             | Self::Delete { object, .. }
+            | Self::DeleteAsRead { object }
             | Self::Post { object, .. } => object,
         }
     }
@@ -121,8 +119,8 @@ impl Write {
         let verb = match self {
             Self::Apply { .. } | Self::ApplySubresource { .. } => "apply",
             Self::Create { .. } => "create",
-            Self::JsonPatch { .. } | Self::MergePatch { .. } => "patch",
-            Self::Delete { .. } => "delete",
+            Self::MergePatch { .. } => "patch",
+            Self::Delete { .. } | Self::DeleteAsRead { .. } => "delete",
             Self::Post { subresource, .. } => subresource,
         };
         if let Ok(key) = object::key(self.target()) {
@@ -252,6 +250,21 @@ impl Cluster {
         Ok(observed)
     }
 
+    /// What an apply would make of an object, by the server's own word: a dry run, which changes nothing.
+    ///
+    /// # Errors
+    /// As those of the apply. A webhook without dry runs refuses it with [`ClusterError::Invalid`].
+    pub async fn foresee(&self, served: &Served, object: &Value) -> Result<Value, ClusterError> {
+        let write = Write::Apply { object: object.clone(), force: true };
+        let resource = served.of(object)?;
+        let item = resource.item(object::namespace(object), object::name(object));
+        let path = format!("{item}?fieldManager={MANAGER}&force=true&dryRun=All");
+        let payload = Payload::Json("application/apply-patch+yaml", object);
+        let what = format!("foresee: {}", write.describe());
+        let (_, foreseen) = call(&self.client, Method::PATCH, &path, payload, &what).await?;
+        Ok(foreseen)
+    }
+
     /// Makes one change. This is the only function that writes.
     pub async fn write(&self, served: &Served, write: &Write) -> Result<Written, ClusterError> {
         let what = write.describe();
@@ -290,11 +303,6 @@ impl Cluster {
                 let path = format!("{}?fieldManager={MANAGER}", resource.collection(namespace));
                 call(&self.client, Method::POST, &path, Payload::Json(json_type, object), &what).await
             }
-            Write::JsonPatch { patch, .. } => {
-                let path = format!("{item}?fieldManager={MANAGER}");
-                let payload = Payload::Json("application/json-patch+json", patch);
-                call(&self.client, Method::PATCH, &path, payload, &what).await
-            }
             Write::MergePatch { subresource, patch, .. } => {
                 let below = subresource.as_ref().map(|s| format!("/{}", encode(s))).unwrap_or_default();
                 let path = format!("{item}{below}?fieldManager={MANAGER}");
@@ -302,19 +310,19 @@ impl Cluster {
                 call(&self.client, Method::PATCH, &path, payload, &what).await
             }
             Write::Delete { uid, grace_seconds, .. } => {
-                let mut options =
-                    json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"});
+                let mut options = json!({});
                 if let Some(uid) = uid {
                     options["preconditions"] = json!({ "uid": uid });
                 }
                 if let Some(seconds) = grace_seconds {
                     options["gracePeriodSeconds"] = json!(seconds);
                 }
-                let payload = Payload::Json(json_type, &options);
-                match call(&self.client, Method::DELETE, &item, payload, &what).await {
-                    Err(ClusterError::NotFound { .. }) => Ok((StatusCode::OK, Value::Null)),
-                    other => other,
-                }
+                self.delete(&item, options, &what).await
+            }
+            Write::DeleteAsRead { object } => {
+                let (uid, version) = (object::uid(object), object::resource_version(object));
+                let read = json!({"preconditions": {"uid": uid, "resourceVersion": version}});
+                self.delete(&item, read, &what).await
             }
             Write::Post { subresource, body, .. } => {
                 let path = format!("{item}/{}", encode(subresource));
@@ -323,6 +331,23 @@ impl Cluster {
         };
         let (status, object) = answer?;
         Ok(Written { object, created: status == StatusCode::CREATED })
+    }
+
+    /// Deletes in the background. What is not there counts as deleted.
+    async fn delete(
+        &self,
+        item: &str,
+        mut options: Value,
+        what: &str,
+    ) -> Result<(StatusCode, Value), ClusterError> {
+        options["apiVersion"] = json!("v1");
+        options["kind"] = json!("DeleteOptions");
+        options["propagationPolicy"] = json!("Background");
+        let payload = Payload::Json("application/json", &options);
+        match call(&self.client, Method::DELETE, item, payload, what).await {
+            Err(ClusterError::NotFound { .. }) => Ok((StatusCode::OK, Value::Null)),
+            other => other,
+        }
     }
 }
 

@@ -28,5 +28,5 @@ pub use connect::{Origin, Place};
 pub use driver::{Changes, DriveEvent, DriveSettings, Driven};
 pub use error::{ClusterError, FieldConflict};
 pub use lease::{Held, Lease};
-pub use served::{Resource, Served};
+pub use served::{Resource, Served, Undescribed};
 pub use stack::{Jitter, stack};

@@ -60,18 +60,30 @@ impl Resource {
     }
 }
 
+/// A version of a group that the server names and could not describe: what it serves of it is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undescribed {
+    /// The group.
+    pub group: String,
+    /// The version.
+    pub version: String,
+    /// Why, with what was asked.
+    pub why: String,
+}
+
 /// Every kind that the server served when it was asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Served {
     /// In the server's order of preference for each (group, kind).
     kinds: BTreeMap<(String, String), Vec<Resource>>,
+    undescribed: Vec<Undescribed>,
 }
 
 impl Served {
     /// One kind, for writes that need not ask first.
     pub(crate) fn only(resource: Resource) -> Self {
         let kind = (resource.gvk.group.clone(), resource.gvk.kind.clone());
-        Self { kinds: BTreeMap::from([(kind, vec![resource])]) }
+        Self { kinds: BTreeMap::from([(kind, vec![resource])]), undescribed: Vec::new() }
     }
 
     /// Asks the server (`/api`, `/apis` and one request for each group and version).
@@ -111,9 +123,17 @@ impl Served {
         let list = match call(client, Method::GET, &path, Payload::Nothing, &format!("discover {path}")).await
         {
             Ok((_, list)) => list,
-            // An aggregated API whose server is away must not hide all the others (kubectl does the same), and a
-            // group can vanish between the two requests.
-            Err(ClusterError::NotFound { .. } | ClusterError::Status { .. }) => return Ok(()),
+            // A group can vanish between the two requests.
+            Err(ClusterError::NotFound { .. }) => return Ok(()),
+            // An aggregated API whose server is away must not hide all the others (kubectl does the same).
+            Err(error @ ClusterError::Status { .. }) => {
+                self.undescribed.push(Undescribed {
+                    group: group.to_owned(),
+                    version: version.to_owned(),
+                    why: error.to_string(),
+                });
+                return Ok(());
+            }
             Err(other) => return Err(other),
         };
         for entry in list.get("resources").and_then(Value::as_array).into_iter().flatten() {
@@ -149,6 +169,12 @@ impl Served {
 
     fn by_kind_all(&self, group: &str, kind: &str) -> &[Resource] {
         self.kinds.get(&(group.to_owned(), kind.to_owned())).map_or(&[], Vec::as_slice)
+    }
+
+    /// The versions of groups that the server could not describe. Kinds of theirs are not among those served, and objects of
+    /// such kinds may be there all the same: nobody may take them for absent.
+    pub fn undescribed(&self) -> &[Undescribed] {
+        &self.undescribed
     }
 
     /// The kind of an object as written in its `apiVersion` and `kind`.

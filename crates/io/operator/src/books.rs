@@ -9,7 +9,7 @@ use scantling_observed::PlatformRun;
 use scantling_reconcile::{
     Known, KnownImage, KnownImages, LastRun, LastUses, Outcome, PlatformFacts, RunKind,
 };
-use scantling_run::{Action, Books, Ended, PastRun, SYSTEM_NAMESPACE};
+use scantling_run::{Action, Books, Ended, OpenRun, PastRun, SYSTEM_NAMESPACE};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
@@ -157,6 +157,7 @@ fn facts(books: &Books, holder: Option<String>, refused: Option<LastRun>) -> Pla
         started: open.started.clone(),
         holder: holder.clone().unwrap_or_default(),
     });
+    let held = holder.is_some();
     let removing = books.open.as_ref().is_some_and(|open| open.action == Action::Uninstall);
     let past = books.past.first();
     let before = books.past.get(1);
@@ -172,10 +173,26 @@ fn facts(books: &Books, holder: Option<String>, refused: Option<LastRun>) -> Pla
             .and_then(|run| run.why.clone()),
         stored: books.kept.iter().cloned().collect(),
         components: books.components.clone(),
-        problem: removing.then(|| {
-            "the platform is being taken away and that has not ended; `scantling uninstall` goes on with it".to_owned()
-        }),
+        problem: if removing {
+            Some(
+                "the platform is being taken away and that has not ended; `scantling uninstall` goes on with it"
+                    .to_owned(),
+            )
+        } else {
+            // Whoever continues it holds the lease before the note is gone.
+            books.open.as_ref().filter(|open| open.paused && !held).map(paused)
+        },
     }
+}
+
+/// Why nobody but a person goes on with a run.
+fn paused(open: &OpenRun) -> String {
+    let what = match open.action {
+        Action::Upgrade => "`scantling upgrade` goes on with it, `scantling rollback` goes back",
+        Action::Rollback => "`scantling rollback` goes on with it",
+        Action::Uninstall => "`scantling uninstall` goes on with it",
+    };
+    format!("{} has stopped the {} of {}; {what}", open.holder, open.action, open.version)
 }
 
 fn last(run: &PastRun) -> LastRun {

@@ -110,7 +110,7 @@ impl Operator {
         if missing.is_empty() {
             return;
         }
-        let registry = (self.registries)().await;
+        let registry = self.registry().await;
         for image in missing {
             let result = match &registry {
                 Ok(registry) => match timeout(PATIENCE, contents_of(registry, &image, shown)).await {

@@ -1,6 +1,6 @@
 //! Leading, and what is done while leading.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -28,8 +28,10 @@ const GRACE: Duration = Duration::from_secs(15);
 /// The pause before the driver is started again.
 const DRIVER_AGAIN: Duration = Duration::from_secs(5);
 
-/// Makes a way to registries, by the rules and with the credentials that there are at this moment.
-pub type Registries = dyn Fn() -> BoxFuture<'static, Result<RegistryClient, String>> + Send + Sync;
+/// Makes a way to registries, by the rules and with the credentials that there are at this moment; and says which of these it may not
+/// read.
+pub type Registries =
+    dyn Fn() -> BoxFuture<'static, Result<(RegistryClient, Vec<String>), String>> + Send + Sync;
 /// Takes lines.
 pub type Lines = dyn Fn(&Line) + Send + Sync;
 
@@ -40,6 +42,8 @@ pub struct Operator {
     pub metrics: Metrics,
     /// The run that was refused last, which no book has.
     pub(crate) refused: Mutex<Option<LastRun>>,
+    /// What of the rules about registries may not be read, as it was told.
+    unread_rules: Mutex<Vec<String>>,
     /// Told when the books may say something else although nothing was written.
     pub(crate) books_changed: Notify,
 }
@@ -90,7 +94,13 @@ pub(crate) async fn ended(end: &watch::Receiver<bool>) {
 impl Operator {
     /// An operator that does nothing yet.
     pub fn new(parts: Parts) -> Self {
-        Self { parts, metrics: Metrics::new(), refused: Mutex::default(), books_changed: Notify::new() }
+        Self {
+            parts,
+            metrics: Metrics::new(),
+            refused: Mutex::default(),
+            unread_rules: Mutex::default(),
+            books_changed: Notify::new(),
+        }
     }
 
     /// Tells and counts.
@@ -102,6 +112,17 @@ impl Operator {
             self.metrics.beat(at);
         }
         (self.lines)(&Line { at, level, told });
+    }
+
+    /// The way to registries as it is now.
+    pub(crate) async fn registry(&self) -> Result<RegistryClient, String> {
+        let (client, unread) = (self.registries)().await?;
+        let mut told = self.unread_rules.lock().unwrap_or_else(PoisonError::into_inner);
+        if *told != unread {
+            unread.iter().for_each(|what| self.tell(Told::RulesUnread { what: what.clone() }));
+            *told = unread;
+        }
+        Ok(client)
     }
 
     /// Waits until it leads, works for as long as it does, and again, until `stop` becomes true: then it stops between two

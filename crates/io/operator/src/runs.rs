@@ -161,7 +161,7 @@ impl Operator {
         let refused = |why: String| NotBrought::Refused(why);
         let env = Environment {
             cluster: self.cluster.clone(),
-            registry: (self.registries)().await.map_err(refused)?,
+            registry: self.registry().await.map_err(refused)?,
             clock: self.clock,
             entropy: self.entropy.clone(),
             vantage: self.vantage.clone(),

@@ -96,6 +96,11 @@ pub enum Told {
         /// Why.
         why: String,
     },
+    /// A rule about registries may not be read; nodes may ask other places than this does.
+    RulesUnread {
+        /// Which, and why.
+        what: String,
+    },
     /// The contents of an image that runs could not be read.
     ImageUnread {
         /// The image.
@@ -135,6 +140,7 @@ impl Told {
             | Self::LeadLost { .. }
             | Self::DriverFailed { .. }
             | Self::BooksUnread { .. }
+            | Self::RulesUnread { .. }
             | Self::ImageUnread { .. }
             | Self::ActivityUnwritten { .. } => true,
             Self::RunEnds { brought, .. } => !brought,

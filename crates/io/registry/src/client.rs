@@ -1,7 +1,7 @@
 //! The client's parts, shared by all its work.
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -40,6 +40,23 @@ impl RegistryClient {
                 keyring,
                 options,
                 jitter,
+                hosts: Hosts::default(),
+                documents: Mutex::default(),
+            }),
+        }
+    }
+
+    /// A client over the same transport and rules with other credentials. It has no token and no answer from before.
+    #[must_use]
+    pub fn with_keyring(&self, keyring: Keyring) -> Self {
+        let transport = self.inner.transport.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self {
+            inner: Arc::new(Inner {
+                transport: Mutex::new(transport),
+                mirrors: self.inner.mirrors.clone(),
+                keyring,
+                options: self.inner.options.clone(),
+                jitter: Mutex::new(fastrand::Rng::with_seed(self.inner.options.seed)),
                 hosts: Hosts::default(),
                 documents: Mutex::default(),
             }),

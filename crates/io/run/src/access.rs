@@ -9,11 +9,10 @@ use scantling_finding::{Finding, codes};
 use scantling_plan::{PolicyRule, rights};
 use serde_json::{Value, json};
 
+use crate::apply::AT_ONCE;
 use crate::report::{MissingRight, Stop};
 use crate::session::Session;
 
-/// Questions under way at the same time.
-const AT_ONCE: usize = 16;
 /// How often a question is asked when no answer comes. Each attempt has the client's own retries already.
 const ATTEMPTS: usize = 4;
 /// Missing rights that the refusal names; all are in the report.

@@ -8,8 +8,7 @@ use futures::StreamExt as _;
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::{ClusterError, Write, Written};
 use scantling_finding::{Finding, Place, codes};
-use scantling_merge::field_owners;
-use scantling_plan::{Desired, Frame, MANAGER, Outcome, Sides, Step, decide, is_applied, steps};
+use scantling_plan::{Desired, Frame, Outcome, Sides, Step, decide, is_applied, is_only_ours, steps};
 use scantling_release::Wave;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -23,9 +22,9 @@ use crate::wait::Wait;
 
 /// How often an object is decided again when it moves between reading and writing. A busy controller writes a few
 /// times in a row; more than this is a fight, and a person has to look.
-const DECISIONS: usize = 5;
+pub(crate) const DECISIONS: usize = 5;
 /// Writes under way at the same time. More does not make an API server faster, and it serves others, too.
-const AT_ONCE: usize = 16;
+pub(crate) const AT_ONCE: usize = 16;
 /// Objects after which it is told how they ended: often enough to be watched, seldom enough to keep the writes going.
 const BATCH: usize = 128;
 /// Between two looks at an object that is to be gone before it is created again.
@@ -46,8 +45,6 @@ struct Brought {
     outcome: Outcome,
     /// What the cluster has now, if that is known.
     object: Option<Value>,
-    /// Requests that changed the cluster.
-    writes: usize,
     /// Somebody else was first, so that it is not ours to prune.
     foreign: bool,
     end: Result<(), Bad>,
@@ -94,11 +91,21 @@ impl Session<'_> {
     }
 
     fn decide_one(&self, wanted: &Desired, live: Option<&Value>) -> Result<Step, Stop> {
+        self.decide_upon(wanted, self.previous.objects.get(&wanted.key), live)
+    }
+
+    /// Decides about an object upon what was last applied to it.
+    pub(crate) fn decide_upon(
+        &self,
+        wanted: &Desired,
+        base: Option<&Value>,
+        live: Option<&Value>,
+    ) -> Result<Step, Stop> {
         let made = self.journal.creates.contains(&wanted.key) && live.is_some_and(is_applied);
         let origin = self.previous.inventory.get(&wanted.key);
         let sides = Sides {
             desired: &wanted.value,
-            base: self.previous.objects.get(&wanted.key),
+            base,
             live,
             ours: origin.is_some() || made,
             created: origin.map_or(made, |origin| *origin == scantling_plan::Origin::Created),
@@ -161,6 +168,7 @@ impl Session<'_> {
     /// Brings one object to the cluster.
     pub(crate) async fn apply(&mut self, wanted: &Desired) -> Result<(), Stop> {
         let step = self.decide_one(wanted, self.live.get(&wanted.key))?;
+        let step = self.settle_repeats(vec![step.clone()]).await?.pop().unwrap_or(step);
         if !step.writes() && step.outcome != Outcome::Conflict {
             self.ended(&step, step.outcome, step.cause.clone());
             return Ok(());
@@ -209,7 +217,6 @@ impl Session<'_> {
                     told: None,
                     outcome: Outcome::Failed,
                     object: None,
-                    writes: 0,
                     foreign: false,
                     end: Err(Bad::NotBegun),
                 };
@@ -224,7 +231,6 @@ impl Session<'_> {
             .buffered(AT_ONCE)
             .collect::<Vec<Brought>>()
             .await;
-        self.report.writes += brought.iter().map(|b| b.writes).sum::<usize>();
         Ok(brought)
     }
 
@@ -246,15 +252,20 @@ impl Session<'_> {
                 return Err(Bad::Changed(Box::new(step), why));
             }
             let told = brought.told.get_or_insert_with(|| step.clone());
+            // What others did between the reading and the write shows in a later decision only.
+            told.kept.clone_from(&step.kept);
+            if !step.taken.is_empty() {
+                told.taken.clone_from(&step.taken);
+            }
             brought.outcome = told.outcome;
             if !step.writes() {
                 brought.object = live;
                 return Ok(());
             }
-            match self.write_step(&step, live.as_ref(), &mut brought.writes).await {
+            match self.write_step(&step, live.as_ref()).await {
                 Ok(written) => {
                     let late = step.outcome == Outcome::Created && !written.created;
-                    brought.foreign = late && !only_ours(&written.object)
+                    brought.foreign = late && !is_only_ours(&written.object)
                         || live.as_ref().is_some_and(|live| !is_applied(live));
                     if late && brought.foreign {
                         brought.outcome = Outcome::Adopted;
@@ -279,31 +290,22 @@ impl Session<'_> {
         ))))
     }
 
-    async fn write_step(
-        &self,
-        step: &Step,
-        live: Option<&Value>,
-        writes: &mut usize,
-    ) -> Result<Written, ClusterError> {
+    async fn write_step(&self, step: &Step, live: Option<&Value>) -> Result<Written, ClusterError> {
         let mut live = live;
         if let (Outcome::Replaced, Some(object)) = (step.outcome, live) {
             let uid = object::uid(object);
             let delete =
                 Write::Delete { object: object.clone(), uid: Some(uid.to_owned()), grace_seconds: None };
-            self.env.cluster.write(&self.served, &delete).await?;
-            *writes += 1;
+            self.put(&delete).await?;
             self.until_gone(&step.key, uid).await?;
             live = None;
         }
         let mut version = live.and_then(|l| l.pointer("/metadata/resourceVersion")).cloned();
         if let (Some(managed_fields), Some(read)) = (&step.managed_fields, &version) {
-            let patch = json!([
-                {"op": "test", "path": "/metadata/resourceVersion", "value": read},
-                {"op": "replace", "path": "/metadata/managedFields", "value": managed_fields},
-            ]);
-            let write = Write::JsonPatch { object: step.body.clone(), patch };
-            let written = self.env.cluster.write(&self.served, &write).await?;
-            *writes += 1;
+            // With the resource version, which makes it a conflict if the object has moved.
+            let patch = json!({"metadata": {"resourceVersion": read, "managedFields": managed_fields}});
+            let write = Write::MergePatch { object: step.body.clone(), subresource: None, patch };
+            let written = self.put(&write).await?;
             version = written.object.pointer("/metadata/resourceVersion").cloned();
         }
         let mut body = step.body.clone();
@@ -316,9 +318,7 @@ impl Session<'_> {
             // Refuses the write when the object is no longer the one that was decided about.
             metadata.insert("resourceVersion".to_owned(), version);
         }
-        let written = self.env.cluster.write(&self.served, &Write::Apply { object: body, force }).await?;
-        *writes += 1;
-        Ok(written)
+        self.put(&Write::Apply { object: body, force }).await
     }
 
     /// Waits until an object is gone, so that one of the same name can be created.
@@ -366,7 +366,7 @@ impl Session<'_> {
         }
     }
 
-    fn remember(&mut self, key: &ObjectKey, object: Option<Value>) {
+    pub(crate) fn remember(&mut self, key: &ObjectKey, object: Option<Value>) {
         match object {
             Some(object) => self.live.insert(key.clone(), object),
             None => self.live.remove(key),
@@ -395,7 +395,7 @@ impl Session<'_> {
         }
     }
 
-    fn not_written(&mut self, step: &Step, error: ClusterError) -> Stop {
+    pub(crate) fn not_written(&mut self, step: &Step, error: ClusterError) -> Stop {
         let file = self.release.objects.iter().find(|o| o.key == step.key).and_then(|o| o.place.file.clone());
         let field = match &error {
             ClusterError::Invalid { fields, .. } => fields.first().cloned(),
@@ -409,30 +409,4 @@ impl Session<'_> {
         self.ended(step, Outcome::Failed, error.to_string());
         Stop::Cluster(error)
     }
-
-    /// Stage 8: removes what only the previous release had.
-    pub(crate) async fn prune(&mut self, steps: &[Step]) -> Result<(), Stop> {
-        self.stage = Stage::Prune;
-        for step in steps {
-            if step.outcome != Outcome::Pruned {
-                self.ended(step, step.outcome, step.cause.clone());
-                continue;
-            }
-            let uid = step.body.pointer("/metadata/uid").and_then(Value::as_str).map(ToOwned::to_owned);
-            let delete = Write::Delete { object: step.body.clone(), uid, grace_seconds: None };
-            match self.try_write(delete).await? {
-                // Another object of the same name is not the one that we created.
-                Ok(_) | Err(ClusterError::Moved { .. }) => {}
-                Err(error) => return Err(self.not_written(step, error)),
-            }
-            self.remember(&step.key, None);
-            self.ended(step, Outcome::Pruned, step.cause.clone());
-        }
-        Ok(())
-    }
-}
-
-/// Whether nobody but us has written an object: it may have been created by a request of ours whose answer was lost.
-fn only_ours(object: &Value) -> bool {
-    field_owners(object).iter().all(|owner| owner.manager == MANAGER)
 }

@@ -1,7 +1,8 @@
 //! The release itself, kept in the cluster, so that going back needs nothing but the cluster.
 //!
 //! A bundle is stored before the first wave of the run that brings it. The last two are kept: what is installed, and what
-//! was installed before.
+//! was installed before. The files of a release may hold values of its Secrets, so that they are kept in Secrets; which
+//! releases there are stands in `ConfigMaps`.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::environment::Environment;
-use crate::packed::{PackError, pack, stale_parts, unpack};
+use crate::packed::{PART_LABEL, PackError, Parts, pack, stale_parts, unpack};
 use crate::report::Stop;
 use crate::session::Session;
 use crate::state::SYSTEM_NAMESPACE;
@@ -22,6 +23,9 @@ use crate::store::StoredError;
 
 /// What the names of all heads begin with; the version follows.
 const PREFIX: &str = "scantling-release-";
+/// The longest version that stands in a head's name as it is: parts are labelled with the name, and a label's value has at
+/// most 63 characters.
+const LONGEST: usize = 63 - PREFIX.len();
 /// Bundles that are kept: the installed release and the one before.
 const KEPT: usize = 2;
 
@@ -72,7 +76,7 @@ pub enum BundleError {
     },
     /// It is there and cannot be read.
     #[error(
-        "the release in ConfigMap {SYSTEM_NAMESPACE}/{name} cannot be read: {reason}; bring it from its folder with an upgrade instead"
+        "the release in {SYSTEM_NAMESPACE}/{name} cannot be read: {reason}; bring it from its folder with an upgrade instead"
     )]
     Damaged {
         /// The head or the part.
@@ -127,12 +131,12 @@ impl Bundle {
     /// # Errors
     /// When the cluster cannot be read, does not keep it, or what it keeps is damaged.
     pub async fn load(env: &Environment, version: &str) -> Result<Self, BundleError> {
-        let maps = env.system_maps().await.map_err(StoredError::from)?;
-        Self::from_config_maps(&maps, version)
+        let stored = env.stored().await.map_err(StoredError::from)?;
+        Self::from_objects(&stored, version)
     }
 
-    /// The bundle of a version among the `ConfigMaps` of the system namespace.
-    pub(crate) fn from_config_maps(maps: &[Value], version: &str) -> Result<Self, BundleError> {
+    /// The bundle of a version among the `ConfigMaps` and Secrets of the system namespace.
+    pub(crate) fn from_objects(maps: &[Value], version: &str) -> Result<Self, BundleError> {
         let head = head_name(version);
         let Some(bytes) = unpack(maps, &head)? else {
             return Err(BundleError::NotKept { version: version.to_owned(), kept: kept(maps) });
@@ -158,8 +162,8 @@ impl Bundle {
         Release::read(&self.files, &self.settings)
     }
 
-    /// The `ConfigMaps` that hold it: parts first, head last.
-    pub(crate) fn to_config_maps(&self, name: &str, version: &str) -> Result<Vec<Value>, BundleError> {
+    /// The objects that hold it: parts first, head last.
+    pub(crate) fn to_objects(&self, name: &str, version: &str) -> Result<Vec<Value>, BundleError> {
         let files = self.files.iter().map(|(path, bytes)| {
             let file = match std::str::from_utf8(bytes) {
                 Ok(text) => File::Text(text.to_owned()),
@@ -171,7 +175,7 @@ impl Bundle {
             Written { files: files.collect(), settings: self.settings.clone(), lock: self.lock.clone() };
         let text =
             serde_json::to_vec(&written).map_err(|e| BundleError::NotWritable { reason: e.to_string() })?;
-        Ok(pack(&head_name(version), &[("release", name), ("version", version)], &text)?)
+        Ok(pack(Parts::Secret, &head_name(version), &[("release", name), ("version", version)], &text)?)
     }
 }
 
@@ -181,13 +185,18 @@ pub(crate) fn kept(maps: &[Value]) -> Vec<String> {
 }
 
 fn heads(maps: &[Value]) -> impl Iterator<Item = &Value> {
-    maps.iter().filter(|m| object::name(m).starts_with(PREFIX) && m.pointer("/data/parts").is_some())
+    maps.iter().filter(|map| is_of_a_bundle(map))
+}
+
+/// Whether a `ConfigMap` is the head of a bundle.
+pub(crate) fn is_of_a_bundle(map: &Value) -> bool {
+    object::name(map).starts_with(PREFIX) && map.pointer("/data/parts").is_some()
 }
 
 /// A version as the name of a head: lower-case letters, digits, `-` and `.`; versions that differ have different names.
 fn head_name(version: &str) -> String {
     let plain = !version.is_empty()
-        && version.len() < 64
+        && version.len() <= LONGEST
         && version.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.' || b == b'-')
         && version.bytes().last().is_some_and(|b| b.is_ascii_alphanumeric());
     if plain {
@@ -200,12 +209,14 @@ fn head_name(version: &str) -> String {
 impl Session<'_> {
     /// Whether the cluster keeps this very bundle already.
     pub(crate) fn bundle_to_store(&self) -> Result<Option<Vec<Value>>, Stop> {
-        let Some(mut bundle) = self.options.bundle.clone() else { return Ok(None) };
+        let Some(mut bundle) = self.options.bundle.clone().filter(|_| !self.bundle_stored) else {
+            return Ok(None);
+        };
         // What the gate found is what runs: going back must bring that, wherever a tag leads by then. References that
         // only the cluster can resolve make no lock; they are recorded with the state.
         bundle.lock = bundle.lock.or_else(|| Lock::from_resolved(self.release, self.images.clone()).ok());
         let (name, version) = (&self.report.release, &self.report.version);
-        let maps = bundle.to_config_maps(name, version).map_err(|e| Stop::Halt(e.to_string()))?;
+        let maps = bundle.to_objects(name, version).map_err(|e| Stop::Halt(e.to_string()))?;
         let known = maps.last().is_some_and(|head| {
             let stored = self.system_maps.iter().find(|m| object::name(m) == object::name(head));
             stored.is_some_and(|s| s.pointer("/data/digest") == head.pointer("/data/digest"))
@@ -218,12 +229,15 @@ impl Session<'_> {
     pub(crate) async fn store_bundle(&mut self) -> Result<(), Stop> {
         let Some(maps) = self.bundle_to_store()? else { return Ok(()) };
         let head = maps.last().cloned().unwrap_or_default();
+        let there = match self.served.by_kind("", "Secret") {
+            Some(secrets) => self.env.cluster.list(secrets, Some(SYSTEM_NAMESPACE), Some(PART_LABEL)).await?,
+            None => Vec::new(),
+        };
         for map in maps {
             self.send(Write::Apply { object: map, force: true }).await?;
         }
         let name = object::name(&head).to_owned();
-        let mut gone: Vec<Value> =
-            stale_parts(&self.system_maps, &name, &head).into_iter().cloned().collect();
+        let mut gone: Vec<Value> = stale_parts(&there, &name, &head).into_iter().cloned().collect();
         let installed = self.state.as_ref().map(|s| head_name(&s.version));
         let mut others: Vec<Value> = heads(&self.system_maps)
             .filter(|h| object::name(h) != name && Some(object::name(h)) != installed.as_deref())
@@ -236,7 +250,7 @@ impl Session<'_> {
         });
         let room = KEPT.saturating_sub(1 + usize::from(installed.is_some_and(|i| i != name)));
         for old in others.into_iter().skip(room) {
-            let parts = stale_parts(&self.system_maps, object::name(&old), &Value::Null);
+            let parts = stale_parts(&there, object::name(&old), &Value::Null);
             let parts: Vec<Value> = parts.into_iter().cloned().collect();
             // The head first: parts without a head are nothing, a head without parts is damage.
             gone.push(old);
@@ -245,6 +259,7 @@ impl Session<'_> {
         for object in gone {
             self.send(Write::Delete { object, uid: None, grace_seconds: None }).await?;
         }
+        self.bundle_stored = true;
         Ok(())
     }
 }
@@ -262,18 +277,27 @@ mod tests {
         ]);
         let settings = Settings { registry: Some("r.example.com".to_owned()), ..Settings::default() };
         let bundle = Bundle::of(files, settings, None);
-        let maps = bundle.to_config_maps("r", "1.0").unwrap();
-        assert_eq!(Bundle::from_config_maps(&maps, "1.0").unwrap(), bundle);
-        let why = Bundle::from_config_maps(&maps, "2.0").unwrap_err().to_string();
+        let maps = bundle.to_objects("r", "1.0").unwrap();
+        let kinds: Vec<&str> = maps.iter().map(|object| object::text(object, "/kind")).collect();
+        assert_eq!(kinds, ["Secret", "ConfigMap"]);
+        assert_eq!(Bundle::from_objects(&maps, "1.0").unwrap(), bundle);
+        let why = Bundle::from_objects(&maps, "2.0").unwrap_err().to_string();
         assert!(why.contains("2.0") && why.contains("it keeps 1.0"), "{why}");
-        let why = Bundle::from_config_maps(&maps[1..], "1.0").unwrap_err().to_string();
+        let why = Bundle::from_objects(&maps[1..], "1.0").unwrap_err().to_string();
         assert!(why.contains("it is missing"), "{why}");
     }
 
     #[test]
     fn versions_that_differ_have_names_that_differ() {
+        let long = ["1.0.0-", &"a".repeat(58)].concat();
+        let longer = ["1.0.0-", &"b".repeat(58)].concat();
+        for version in [&long, &longer] {
+            assert!(head_name(version).len() <= 63, "{}", head_name(version));
+        }
         let mut names: Vec<String> =
-            ["2026.1", "2026.2", "1.0.0-rc.1", "1.0.0+a", "1.0.0+b", "V1", "v1", ""].map(head_name).into();
+            [&*long, &*longer, "2026.1", "2026.2", "1.0.0-rc.1", "1.0.0+a", "1.0.0+b", "V1", "v1", ""]
+                .map(head_name)
+                .into();
         assert!(
             names.iter().all(|n| n
                 .bytes()
@@ -281,6 +305,6 @@ mod tests {
         );
         names.sort();
         names.dedup();
-        assert_eq!(names.len(), 8);
+        assert_eq!(names.len(), 10);
     }
 }

@@ -9,7 +9,7 @@ use scantling_image::{Digest, Platform, Reference};
 use scantling_observed::{ImageStream, NotebookImageSpec, PackageVersion, View};
 use scantling_plan::Desired;
 use scantling_reconcile::KnownImage;
-use scantling_registry::Resolved;
+use scantling_registry::{RegistryError, Resolved, Verdict};
 use scantling_release::{ImageName, PlacedClaim, Release, StreamTag, Wave};
 use serde::Serialize;
 use serde_json::json;
@@ -138,9 +138,9 @@ impl Session<'_> {
         for desired in objects {
             let image = object::text(&desired.value, "/spec/image").to_owned();
             let name = desired.key.name.clone();
-            let before = self.report.writes;
+            let before = self.traffic.writes();
             self.apply(&desired).await?;
-            if self.report.writes != before && !image.is_empty() {
+            if self.traffic.writes() != before && !image.is_empty() {
                 self.tell(What::Published { name, image });
             }
             self.desired.push(desired);
@@ -239,12 +239,28 @@ impl Session<'_> {
         self.known_images.iter().find(|k| k.identity.contains(digest)).cloned()
     }
 
-    pub(crate) async fn read_image(&self, reference: &Reference) -> Result<(Resolved, Contents), Stop> {
-        let registry = &self.env.registry;
-        let unreadable = |e: scantling_registry::RegistryError| {
-            Stop::Halt(format!("the image {reference} cannot be read: {e}"))
+    /// Reads an image. A registry that refuses is asked once more if the cluster has other credentials by now.
+    pub(crate) async fn read_image(&mut self, reference: &Reference) -> Result<(Resolved, Contents), Stop> {
+        let refused =
+            |e: &RegistryError| matches!(e.verdict(), Verdict::Unauthenticated | Verdict::Forbidden);
+        let read = match self.try_read_image(reference).await? {
+            Err(error) if refused(&error) && self.renew_credentials().await => {
+                self.try_read_image(reference).await?
+            }
+            read => read,
         };
-        let resolved = registry.resolve(reference).await.map_err(unreadable)?;
+        read.map_err(|e| Stop::Halt(format!("the image {reference} cannot be read: {e}")))
+    }
+
+    async fn try_read_image(
+        &self,
+        reference: &Reference,
+    ) -> Result<Result<(Resolved, Contents), RegistryError>, Stop> {
+        let registry = &self.registry;
+        let resolved = match registry.resolve(reference).await {
+            Ok(resolved) => resolved,
+            Err(error) => return Ok(Err(error)),
+        };
         let platforms: BTreeSet<&Platform> = self.nodes.iter().filter_map(|n| n.platform.as_ref()).collect();
         let platform = resolved
             .platforms
@@ -255,8 +271,7 @@ impl Session<'_> {
         let Some(platform) = platform else {
             return Err(Stop::Halt(format!("the image {reference} has no platform")));
         };
-        let contents = registry.contents(reference, &platform).await.map_err(unreadable)?;
-        Ok((resolved, contents))
+        Ok(registry.contents(reference, &platform).await.map(|contents| (resolved, contents)))
     }
 
     /// Pods of earlier images keep running. What they hold is read while the images are still there, so that users can

@@ -7,6 +7,7 @@ use scantling_registry::RegistryClient;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
+use crate::packed::PART_LABEL;
 use crate::state::SYSTEM_NAMESPACE;
 
 /// Everything outside that a run touches.
@@ -31,6 +32,18 @@ impl Environment {
             Some(resource) => self.cluster.list(resource, Some(SYSTEM_NAMESPACE), None).await,
             None => Ok(Vec::new()),
         }
+    }
+
+    /// The same with the parts of stored releases, which are Secrets.
+    pub(crate) async fn stored(&self) -> Result<Vec<Value>, ClusterError> {
+        let served = self.cluster.served().await?;
+        let mut stored = Vec::new();
+        for (kind, selector) in [("ConfigMap", None), ("Secret", Some(PART_LABEL))] {
+            if let Some(resource) = served.by_kind("", kind) {
+                stored.extend(self.cluster.list(resource, Some(SYSTEM_NAMESPACE), selector).await?);
+            }
+        }
+        Ok(stored)
     }
 }
 

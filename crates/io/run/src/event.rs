@@ -223,6 +223,13 @@ pub enum What {
         /// Containers that do not.
         different: usize,
     },
+    /// Somebody else did something that concerns the run.
+    Meanwhile {
+        /// The object.
+        object: ObjectKey,
+        /// What it was, and what the run did about it.
+        did: String,
+    },
     /// The run ended.
     Finished {
         /// Writes in all.
@@ -283,6 +290,7 @@ impl fmt::Display for What {
             Self::Verified { workload, same, different } => {
                 write!(f, "{workload}: {same} containers run what the release says, {different} do not")
             }
+            Self::Meanwhile { object, did } => write!(f, "meanwhile, {object}: {did}"),
             Self::Finished { writes } => write!(f, "finished, {writes} writes"),
         }
     }

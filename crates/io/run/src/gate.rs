@@ -44,17 +44,17 @@ impl Session<'_> {
                 (reference, asked)
             })
             .collect();
-        let env = self.env;
+        let registry = self.registry.clone();
         let mut answers = futures::stream::iter(wanted)
             .map(|(written, asked)| {
-                let platforms = platforms.clone();
+                let (platforms, registry) = (platforms.clone(), registry.clone());
                 async move {
-                    let probe = env.registry.probe(&asked, &platforms).await;
+                    let probe = registry.probe(&asked, &platforms).await;
                     // What is written is a digest, for which other places may be asked than for the tag.
                     let pinned = match &probe.resolved {
                         Some(resolved) if !probe.disagreement().is_empty() => {
                             let pinned = asked.with_digest(&resolved.digest);
-                            Some(env.registry.probe(&pinned, &platforms).await)
+                            Some(registry.probe(&pinned, &platforms).await)
                         }
                         _ => None,
                     };

@@ -108,11 +108,13 @@ impl Session<'_> {
             build.namespace.as_deref().or(self.release.namespace.as_deref()).unwrap_or_default().to_owned();
         let key = ObjectKey::namespaced("build.openshift.io", "BuildConfig", &namespace, &build.name);
         let text = format!("{namespace}/{}", build.name);
-        let base = self.base_digest(build);
         let started = tokio::time::Instant::now();
         let mut wait = Wait::new(format!("build of {text}"), self.options.waits.build, BUILD_PAUSE);
-        let mut ours = false;
+        // What the build that we have started stands upon.
+        let mut ours: Option<Option<Digest>> = None;
         loop {
+            // It may move while a build runs: then that build is of the past.
+            let base = self.base_digest(build).await?;
             let Some(config) = self.read(&key).await? else {
                 return Err(self.image_missing(
                     &text,
@@ -130,9 +132,12 @@ impl Session<'_> {
                     "the image stream does not show the result yet".to_owned()
                 }
                 BuildState::Running { name } => format!("build {name} runs"),
-                BuildState::Failed { name, why } if ours => {
+                BuildState::Failed { name, why } if ours.is_some() => {
                     let why = format!("build {name} failed: {why}");
                     return Err(self.image_missing(&text, &build.place, &why, codes::run::BUILD_FAILED));
+                }
+                BuildState::None if ours.as_ref() == Some(&base) => {
+                    "the build that was started is not there yet".to_owned()
                 }
                 state => {
                     let failed = matches!(state, BuildState::Failed { .. });
@@ -141,8 +146,10 @@ impl Session<'_> {
                         "a trigger is to start a build".to_owned()
                     } else {
                         self.instantiate(&config, &text, failed).await?;
-                        ours = true;
-                        wait.extend(self.options.waits.build);
+                        if ours.is_none() {
+                            wait.extend(self.options.waits.build);
+                        }
+                        ours = Some(base);
                         "the build that was started".to_owned()
                     }
                 }
@@ -191,20 +198,19 @@ impl Session<'_> {
         Ok(shown)
     }
 
-    /// The digest of what a build stands upon: a recorded tag, or a reference of the lock.
-    fn base_digest(&self, build: &Build) -> Option<Digest> {
-        match build.base.as_ref()? {
-            ImageName::Reference(written) => self
-                .pins
-                .get(written)
-                .and_then(|p| p.digest().cloned())
-                .or_else(|| Reference::parse(written).ok().and_then(|r| r.digest().cloned())),
-            name @ ImageName::StreamTag { .. } => {
-                let (namespace, stream, tag) =
-                    tag_text(name, build.namespace.as_deref().or(self.release.namespace.as_deref()))?;
-                self.recorded.get(&format!("{namespace}/{stream}:{tag}")).map(|r| r.digest.clone())
-            }
+    /// The digest of what a build stands upon: what a tag leads to now, or a reference of the lock.
+    async fn base_digest(&self, build: &Build) -> Result<Option<Digest>, Stop> {
+        let Some(name) = &build.base else { return Ok(None) };
+        if let ImageName::Reference(written) = name {
+            let pinned = self.pins.get(written).and_then(|p| p.digest().cloned());
+            return Ok(pinned.or_else(|| Reference::parse(written).ok().and_then(|r| r.digest().cloned())));
         }
+        let own = build.namespace.as_deref().or(self.release.namespace.as_deref());
+        let Some((namespace, stream, tag)) = tag_text(name, own) else { return Ok(None) };
+        let found = self.read(&stream_key(&namespace, &stream)).await?;
+        let tags = found.as_ref().map(|found| ImageStream::of(found).tags()).unwrap_or_default();
+        let newest = tags.iter().find(|found| found.name == tag).and_then(|found| found.newest());
+        Ok(newest.and_then(|item| item.digest().ok()))
     }
 
     fn record(&mut self, stream_object: &Value, namespace: &str, stream: &str, tag: &str, how: &str) {

@@ -79,6 +79,8 @@ pub(crate) struct Journal {
     /// Objects that did not exist when the run was planned.
     pub(crate) creates: BTreeSet<ObjectKey>,
     pub(crate) open: bool,
+    /// Whether a person has stopped it, so that only a person goes on with it.
+    pub(crate) paused: bool,
 }
 
 impl Journal {
@@ -109,6 +111,7 @@ impl Journal {
             reached: text("reached"),
             creates,
             open,
+            paused: text("paused") == "true",
         })
     }
 
@@ -129,6 +132,7 @@ impl Journal {
                 "started": self.started,
                 "reached": self.reached,
                 "phase": if self.open { "open" } else { "closed" },
+                "paused": self.paused.to_string(),
             },
             "binaryData": {"creates": creates},
         }))
@@ -158,6 +162,7 @@ mod tests {
             reached: "apply".into(),
             creates: BTreeSet::from([ObjectKey::cluster("", "Namespace", "a")]),
             open: true,
+            paused: true,
         };
         let map = journal.to_config_map().unwrap();
         assert_eq!(Journal::read(&map), Ok(journal.clone()));

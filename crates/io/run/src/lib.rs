@@ -21,6 +21,7 @@
 mod access;
 mod adoptable;
 mod apply;
+mod around;
 mod books;
 mod build_state;
 mod bundle;
@@ -29,12 +30,14 @@ mod claim;
 mod desired;
 mod environment;
 mod event;
+mod foresee;
 mod gate;
 mod guarded;
 mod health;
 mod history;
 mod images;
 mod journal;
+mod meanwhile;
 mod offers;
 mod options;
 mod packed;
@@ -43,6 +46,7 @@ mod prepull;
 mod promises;
 mod read;
 mod registry_rules;
+mod removal;
 mod report;
 mod retired;
 mod rollback;
@@ -52,6 +56,7 @@ mod status;
 mod store;
 mod streams;
 mod stuck;
+mod traffic;
 mod uninstall;
 mod upgrade;
 mod verify;
@@ -65,12 +70,13 @@ pub use environment::{Entropy, Environment};
 pub use event::{RunEvent, Stage, What};
 pub use history::{Ended, HISTORY_NAME, PastRun, history};
 pub use journal::{Action, JOURNAL_NAME};
+pub use meanwhile::{Doing, Meanwhile};
 pub use options::{Options, Waits};
 pub use registry_rules::{RulesError, read_registry_rules};
 pub use report::{
     CatalogueEntry, CheckedClaim, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport, Verified,
 };
-pub use rollback::rollback;
+pub use rollback::{namespace_of_earlier, rollback};
 pub use state::{
     InventoryEntry, RecordedClaim, RecordedImage, STATE_NAME, SYSTEM_NAMESPACE, State, StateError,
 };

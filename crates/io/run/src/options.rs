@@ -35,6 +35,8 @@ pub struct Options {
     /// Becomes true when the run is to stop: it is left where it is, as if it had been killed, but the lease is given back
     /// so that it can be continued at once.
     pub stop: Option<watch::Receiver<bool>>,
+    /// Whether it is a person who stops it: then nobody goes on with it but a person.
+    pub pauses: bool,
     /// Whether the platform is told that it is to have this release. The operator, which does what the platform is told, does
     /// not tell it anything.
     pub announce: bool,
@@ -96,6 +98,7 @@ impl Default for Options {
             dry_run: false,
             approved: None,
             stop: None,
+            pauses: false,
             announce: true,
         }
     }

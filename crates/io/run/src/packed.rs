@@ -1,4 +1,5 @@
-//! Bytes of any size in `ConfigMaps` of the namespace `scantling-system`: a head that names its parts, and the parts.
+//! Bytes of any size in the namespace `scantling-system`: a `ConfigMap` as head that names its parts, and the parts, which
+//! are `ConfigMaps` or, where they may hold what only a Secret may hold, Secrets.
 //!
 //! The head is written last, so that a reader sees either what was there before or what is there now, never half of
 //! each. Parts are named after the digest of the whole, so that the same bytes have the same names.
@@ -19,14 +20,45 @@ use crate::state::SYSTEM_NAMESPACE;
 
 /// The only format that is written; a reader refuses others instead of dropping what it does not know.
 pub(crate) const FORMAT: &str = "1";
-/// Bytes of one part before base64: a `ConfigMap` may hold 1 MiB, and base64 adds a third.
+/// Bytes of one part before base64: a `ConfigMap` or a Secret may hold 1 MiB, and base64 adds a third.
 const PART_BYTES: usize = 700_000;
 /// Bytes of the whole when it is read: far above any release (a thousand objects are about 4 MiB).
 const WHOLE_BYTES: u64 = 256 << 20;
 /// Parts of one whole when it is read.
 const PARTS: usize = 512;
 /// The label of parts.
-const PART_LABEL: &str = "scantling.dev/part-of";
+pub(crate) const PART_LABEL: &str = "scantling.dev/part-of";
+/// The type of Secrets that are parts.
+const SECRET_TYPE: &str = "scantling.dev/part";
+
+/// What the parts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parts {
+    /// Everybody who may look at the namespace may read them.
+    Open,
+    /// They may hold values of Secrets.
+    Secret,
+}
+
+impl Parts {
+    fn part(self, name: &str, of: &str, bytes: &[u8]) -> Value {
+        let metadata = json!({"name": name, "namespace": SYSTEM_NAMESPACE, "labels": {PART_LABEL: of}});
+        let data = json!({"part": STANDARD.encode(bytes)});
+        match self {
+            Self::Open => {
+                json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "binaryData": data})
+            }
+            Self::Secret => json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": SECRET_TYPE, "data": data,
+            }),
+        }
+    }
+}
+
+/// Whether an object is a part.
+pub(crate) fn is_part(object: &Value) -> bool {
+    object::label(object, PART_LABEL).is_some()
+}
 
 /// Why bytes cannot be put away or had again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +75,14 @@ fn damaged(name: &str, reason: impl Into<String>) -> PackError {
     PackError::Damaged { name: name.to_owned(), reason: reason.into() }
 }
 
-/// The `ConfigMaps` that hold `bytes` under the name of a head: parts first, head last. `about` is put into the head
-/// beside what is needed to read it again.
-pub(crate) fn pack(name: &str, about: &[(&str, &str)], bytes: &[u8]) -> Result<Vec<Value>, PackError> {
+/// The objects that hold `bytes` under the name of a head: parts first, head last. `about` is put into the head beside
+/// what is needed to read it again.
+pub(crate) fn pack(
+    parts: Parts,
+    name: &str,
+    about: &[(&str, &str)],
+    bytes: &[u8],
+) -> Result<Vec<Value>, PackError> {
     let packed = gzip(bytes).map_err(PackError::NotWritable)?;
     let digest = Digest::of(&packed);
     let short = digest.hex().get(..10).unwrap_or_default();
@@ -53,11 +90,7 @@ pub(crate) fn pack(name: &str, about: &[(&str, &str)], bytes: &[u8]) -> Result<V
     let mut names = Vec::new();
     for (index, part) in packed.chunks(PART_BYTES).enumerate() {
         let part_name = format!("{name}-{short}-{index}");
-        maps.push(json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": part_name, "namespace": SYSTEM_NAMESPACE, "labels": {PART_LABEL: name}},
-            "binaryData": {"part": STANDARD.encode(part)},
-        }));
+        maps.push(parts.part(&part_name, name, part));
         names.push(part_name);
     }
     let mut head = json!({
@@ -83,9 +116,9 @@ pub(crate) fn unpack(maps: &[Value], name: &str) -> Result<Option<Vec<u8>>, Pack
     let mut packed = Vec::new();
     for part_name in field("parts").split(',').take(PARTS) {
         let part = by_name(part_name).ok_or_else(|| damaged(part_name, "it is missing"))?;
-        let bytes = STANDARD
-            .decode(object::text(part, "/binaryData/part"))
-            .map_err(|e| damaged(part_name, e.to_string()))?;
+        let field = if object::text(part, "/kind") == "Secret" { "/data/part" } else { "/binaryData/part" };
+        let bytes =
+            STANDARD.decode(object::text(part, field)).map_err(|e| damaged(part_name, e.to_string()))?;
         packed.extend(bytes);
     }
     if Digest::of(&packed).to_string() != field("digest") {

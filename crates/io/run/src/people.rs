@@ -21,11 +21,12 @@ const AROUND_MODELS: [(&str, &str); 6] = [
 
 impl Session<'_> {
     /// The notebooks for which something changes. One list, where the kind is served.
-    pub(crate) async fn plan_notebooks(&self) -> Result<Vec<PlannedNotebook>, ClusterError> {
+    pub(crate) async fn plan_notebooks(&mut self) -> Result<Vec<PlannedNotebook>, ClusterError> {
         if self.release.images.is_empty() && self.release.catalogue.is_none() {
             return Ok(Vec::new());
         }
         let live = self.list("kubeflow.org", "Notebook", None).await?;
+        self.people.saw_notebooks(&live);
         if live.is_empty() {
             return Ok(Vec::new());
         }
@@ -50,7 +51,7 @@ impl Session<'_> {
     }
 
     /// What happens to models: how the release's runtimes reach their pods.
-    pub(crate) async fn plan_models(&self) -> Result<Vec<Forecast>, ClusterError> {
+    pub(crate) async fn plan_models(&mut self) -> Result<Vec<Forecast>, ClusterError> {
         let of_runtimes =
             |group: &str, kind: &str| group == "serving.kserve.io" && kind.ends_with("ServingRuntime");
         if !self.desired.iter().any(|d| of_runtimes(&d.key.group, &d.key.kind)) {
@@ -64,6 +65,7 @@ impl Session<'_> {
         for (group, kind) in AROUND_MODELS {
             objects.extend(self.list(group, kind, None).await?);
         }
+        self.people.saw_models(&services, &objects);
         objects.extend(self.list("", "Node", None).await?);
         // What the release brings is there already, and what it no longer has is gone.
         objects.retain(|object| {

@@ -16,6 +16,7 @@ use scantling_plan::{NodeFacts, PlannedNode, holds, pulls};
 use serde_json::{Value, json};
 
 use crate::event::{Stage, What};
+use crate::meanwhile::Doing;
 use crate::report::Stop;
 use crate::session::Session;
 
@@ -26,6 +27,8 @@ const PAUSE: Duration = Duration::from_secs(2);
 const STRAGGLER: Duration = Duration::from_mins(3);
 /// Layers are stored unpacked, about three times their compressed size, beside the compressed ones on some runtimes.
 const UNPACKED: u64 = 3;
+/// How often a pod that somebody removes is made again on one node: a drain evicts once, and more than that is no accident.
+const AGAIN: usize = 3;
 /// Marks our pods.
 const LABEL: &str = "scantling.dev/prepull";
 
@@ -51,6 +54,7 @@ enum Progress {
 }
 
 /// The pods of one stage that are waited for.
+#[derive(Default)]
 struct Pulling {
     /// Node → images that it has not got yet.
     open: BTreeMap<String, BTreeSet<String>>,
@@ -58,6 +62,10 @@ struct Pulling {
     complaints: BTreeMap<String, BTreeMap<String, String>>,
     /// Nodes that were given up, with the reason.
     given_up: BTreeMap<String, String>,
+    /// Nodes whose pod the cluster did not admit: nothing is known of what they can pull.
+    refused: BTreeSet<String>,
+    /// Node → its pod, and how often it was made again.
+    pods: BTreeMap<String, (Value, usize)>,
 }
 
 impl Session<'_> {
@@ -73,8 +81,7 @@ impl Session<'_> {
         let borrowed: Vec<(&Value, BTreeSet<String>)> = needs.iter().map(|(s, i)| (s, i.clone())).collect();
         let plan = self.still_to_pull(pulls(&self.nodes, &borrowed));
         self.learn_sizes(&plan).await;
-        let mut pulling =
-            Pulling { open: BTreeMap::new(), complaints: BTreeMap::new(), given_up: BTreeMap::new() };
+        let mut pulling = Pulling::default();
         for planned in &plan {
             if let Some(why) = self.unfit(planned) {
                 if planned.left_out.is_some() || !planned.pulls.is_empty() {
@@ -88,16 +95,37 @@ impl Session<'_> {
             self.tell(What::Pulling { node: planned.node.clone(), images: planned.pulls.len() });
             let secrets = pull_secrets(needs);
             let pod = prepull_pod(namespace, planned, &secrets);
-            self.write(Write::Apply { object: pod, force: true }).await?;
             pulling.open.insert(planned.node.clone(), planned.pulls.iter().cloned().collect());
+            self.make_pod(&planned.node, pod, &mut pulling).await?;
         }
         if pulling.open.is_empty() {
+            // Those of a run that was stopped.
+            if self.left_open {
+                self.remove_pods(namespace).await?;
+            }
             return self.judge_pulls(&plan, &pulling);
         }
         let waited = self.wait_for_pulls(namespace, &mut pulling).await;
         self.remove_pods(namespace).await?;
         waited?;
         self.judge_pulls(&plan, &pulling)
+    }
+
+    /// Makes the pod of a node. A cluster that does not admit it (a quota, a policy) does not hold up the run.
+    async fn make_pod(&mut self, node: &str, pod: Value, pulling: &mut Pulling) -> Result<(), Stop> {
+        match self.try_write(Write::Apply { object: pod.clone(), force: true }).await? {
+            Ok(_) => {
+                pulling.pods.entry(node.to_owned()).or_insert((pod, 0));
+            }
+            Err(error @ (ClusterError::Forbidden { .. } | ClusterError::Invalid { .. })) => {
+                pulling.open.remove(node);
+                pulling.refused.insert(node.to_owned());
+                let why = format!("the cluster did not admit the pod that pulls: {error}");
+                pulling.given_up.insert(node.to_owned(), why);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 
     /// Leaves out what the node was given in an earlier run or stage. A node removes images that nobody uses when its
@@ -131,7 +159,7 @@ impl Session<'_> {
             .collect();
         for image in unknown {
             let Ok(reference) = Reference::parse(image) else { continue };
-            match self.env.registry.resolve(&reference).await {
+            match self.registry.resolve(&reference).await {
                 Ok(resolved) => {
                     let sizes = resolved.platforms.iter().map(|p| (p.platform.clone(), p.size)).collect();
                     self.sizes.insert(image.clone(), sizes);
@@ -210,19 +238,57 @@ impl Session<'_> {
                 }
                 return Ok(());
             }
-            self.give_up_on_lost_nodes(pulling).await?;
+            self.look_after_lost_pods(&pods, pulling).await?;
             tokio::time::sleep(PAUSE).await;
         }
     }
 
-    /// A node that has become unready during the wait is not waited for.
-    async fn give_up_on_lost_nodes(&mut self, pulling: &mut Pulling) -> Result<(), Stop> {
-        for node in self.list("", "Node", None).await?.iter().map(NodeFacts::read) {
-            if !node.ready && pulling.open.remove(&node.name).is_some() {
-                pulling.given_up.insert(node.name, "the node became unready".to_owned());
+    /// A node that is gone, has become unready or is being drained is not waited for. Where a pod was removed and the node is fine, it
+    /// is made again.
+    async fn look_after_lost_pods(&mut self, pods: &[Value], pulling: &mut Pulling) -> Result<(), Stop> {
+        let there: BTreeSet<&str> = pods.iter().filter_map(|pod| Pod::of(pod).node()).collect();
+        let nodes: BTreeMap<String, NodeFacts> = self
+            .list("", "Node", None)
+            .await?
+            .iter()
+            .map(NodeFacts::read)
+            .map(|node| (node.name.clone(), node))
+            .collect();
+        for name in pulling.open.keys().cloned().collect::<Vec<_>>() {
+            let removed = !there.contains(name.as_str());
+            let why = match nodes.get(&name) {
+                None => "the node is gone",
+                Some(node) if !node.ready => "the node became unready",
+                Some(node) if removed && node.unschedulable => {
+                    "it was cordoned, and the pod that brought images to it was removed"
+                }
+                Some(_) if !removed => continue,
+                Some(_) => match pulling.pods.get_mut(&name) {
+                    Some((pod, made)) if *made < AGAIN => {
+                        *made += 1;
+                        let pod = pod.clone();
+                        self.pod_was_removed(&pod, "it was made again, for the node is fine");
+                        self.make_pod(&name, pod, pulling).await?;
+                        continue;
+                    }
+                    _ => "the pod that brought images to it was removed again and again",
+                },
+            };
+            pulling.open.remove(&name);
+            pulling.given_up.insert(name.clone(), why.to_owned());
+            if let Some((pod, _)) = pulling.pods.get(&name).filter(|_| removed) {
+                let did = format!("it was not made again: {why}");
+                self.pod_was_removed(&pod.clone(), &did);
             }
         }
         Ok(())
+    }
+
+    fn pod_was_removed(&mut self, pod: &Value, did: &str) {
+        if let Ok(key) = object::key(pod) {
+            let what = "it was removed before the node had all images".to_owned();
+            self.meanwhile(Doing::Eviction, key, what, did.to_owned());
+        }
     }
 
     /// Takes in the state of one pod. True if an image has arrived.
@@ -281,8 +347,11 @@ impl Session<'_> {
         for (node, why) in &pulling.given_up {
             self.skip_node(node, why);
         }
-        let tried: BTreeSet<&String> =
-            plan.iter().filter(|p| p.left_out.is_none()).flat_map(|p| &p.pulls).collect();
+        let tried: BTreeSet<&String> = plan
+            .iter()
+            .filter(|p| p.left_out.is_none() && !pulling.refused.contains(&p.node))
+            .flat_map(|p| &p.pulls)
+            .collect();
         let nowhere: Vec<&String> = tried
             .into_iter()
             .filter(|image| {
@@ -353,6 +422,10 @@ fn prepull_pod(namespace: &str, planned: &PlannedNode, secrets: &BTreeSet<String
                 "imagePullPolicy": "IfNotPresent",
                 // Whether this exists in the image or not, the image has been pulled by then.
                 "command": ["true"],
+                // Quotas of a namespace ask for both.
+                "resources": {
+                    "requests": {"cpu": "1m", "memory": "8Mi"}, "limits": {"cpu": "100m", "memory": "32Mi"},
+                },
                 "securityContext": {
                     "allowPrivilegeEscalation": false, "runAsNonRoot": true,
                     "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"},

@@ -86,7 +86,7 @@ impl Session<'_> {
                 && open.version == self.journal.version
             {
                 self.report.continued = true;
-                self.journal = Journal { holder, ..open };
+                self.journal = Journal { holder, paused: false, ..open };
             }
         }
         Ok(())
@@ -106,7 +106,10 @@ impl Session<'_> {
             .into_iter()
             .filter(|key| self.live.get(key).is_some_and(is_applied))
             .collect();
-        for key in &ours {
+        // A run applies it only when it is not there, and before it has a journal.
+        let own = ObjectKey::cluster("", "Namespace", SYSTEM_NAMESPACE);
+        let own = Some(own).filter(|own| self.live.get(own).is_some_and(is_applied));
+        for key in ours.iter().chain(&own) {
             self.previous.inventory.entry(key.clone()).or_insert(Origin::Created);
         }
         self.journal.creates = ours;
@@ -120,6 +123,7 @@ impl Session<'_> {
         for key in known.chain(&self.journal.creates) {
             wanted.entry(key.clone()).or_insert(None);
         }
+        self.refuse_what_cannot_be_told(wanted.keys())?;
         let mut scopes: BTreeMap<(String, Option<String>), Resource> = BTreeMap::new();
         for (key, gvk) in &wanted {
             let exact = gvk.as_ref().and_then(|gvk| self.served.by_gvk(gvk));
@@ -141,6 +145,25 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Objects of a kind that the server could not describe are not absent: who takes them for that forgets them.
+    fn refuse_what_cannot_be_told<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k ObjectKey>,
+    ) -> Result<(), Stop> {
+        let mut unserved = keys.filter(|key| self.served.by_kind(&key.group, &key.kind).is_none());
+        let found = unserved.find_map(|key| {
+            let not = self.served.undescribed().iter().find(|not| not.group == key.group)?;
+            Some(format!(
+                "it cannot be told whether {key} is there ({}); run again when that answers",
+                not.why
+            ))
+        });
+        match found {
+            Some(why) => Err(self.refuse(why)),
+            None => Ok(()),
+        }
     }
 
     /// The types of custom kinds, from the definitions that the cluster has.

@@ -10,6 +10,7 @@ use scantling_plan::{Adjusted, FieldChange, ForeignField, Outcome, Plan, PlanErr
 use serde::Serialize;
 
 use crate::event::{RunEvent, Stage};
+use crate::meanwhile::Meanwhile;
 
 /// How one object ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -121,6 +122,9 @@ pub struct RunReport {
     pub catalogue: Vec<CatalogueEntry>,
     /// What runs, held against the lock.
     pub verified: Vec<Verified>,
+    /// What others did while the run was under way, and what it did about it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub meanwhile: Vec<Meanwhile>,
     /// Rights that the run would need and does not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing_rights: Vec<MissingRight>,

@@ -58,7 +58,7 @@ impl Session<'_> {
     pub(crate) async fn check_retired(&mut self, retired: &Desired) {
         let written = object::text(&retired.value, "/spec/image").to_owned();
         let Ok(reference) = Reference::parse(&written) else { return };
-        if let Err(error) = self.env.registry.resolve(&reference).await {
+        if let Err(error) = self.registry.resolve(&reference).await {
             let selection = object::text(&retired.value, "/spec/selection");
             self.report.findings.push(Finding::new(
                 codes::run::RETIRED_UNPULLABLE,

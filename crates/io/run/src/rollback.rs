@@ -2,6 +2,7 @@
 
 use scantling_api::object;
 use scantling_plan::{Outcome, Step};
+use scantling_release::Release;
 use serde_json::Value;
 
 use crate::bundle::{Bundle, kept};
@@ -33,16 +34,30 @@ pub async fn rollback(
     options: &Options,
     sink: &mut dyn FnMut(RunEvent),
 ) -> Result<RunReport, RunError> {
-    let maps = env.system_maps().await.map_err(RunError::unread)?;
-    let version = match to {
-        Some(version) => version.to_owned(),
-        None => before(&maps).map_err(RunError::unread)?,
-    };
-    let bundle = Bundle::from_config_maps(&maps, &version).map_err(RunError::unread)?;
-    let release = bundle.release().map_err(RunError::unread)?;
+    let (bundle, release) = earlier(env, to).await?;
     let options =
         Options { lock: bundle.lock.clone(), installed: None, bundle: Some(bundle), ..options.clone() };
     bring(env, &release, &options, Action::Rollback, sink).await
+}
+
+/// The namespace of the release that [`rollback`] would go back to: its pull secrets are there.
+///
+/// # Errors
+/// As [`rollback`]'s before it begins.
+pub async fn namespace_of_earlier(env: &Environment, to: Option<&str>) -> Result<Option<String>, RunError> {
+    Ok(earlier(env, to).await?.1.namespace)
+}
+
+/// The release to go back to.
+async fn earlier(env: &Environment, to: Option<&str>) -> Result<(Bundle, Release), RunError> {
+    let stored = env.stored().await.map_err(RunError::unread)?;
+    let version = match to {
+        Some(version) => version.to_owned(),
+        None => before(&stored).map_err(RunError::unread)?,
+    };
+    let bundle = Bundle::from_objects(&stored, &version).map_err(RunError::unread)?;
+    let release = bundle.release().map_err(RunError::unread)?;
+    Ok((bundle, release))
 }
 
 /// The version to go back to when none is named.
@@ -185,7 +200,7 @@ mod tests {
             let files =
                 scantling_release::Tree::from([("release.yaml".to_owned(), version.as_bytes().to_vec())]);
             let bundle = Bundle::of(files, scantling_release::Settings::default(), None);
-            bundle.to_config_maps("r", version).unwrap()
+            bundle.to_objects("r", version).unwrap()
         };
         for (last, others, expected) in
             [(&again, &["1"][..], Some("1")), (&again, &["0", "1"], None), (&back, &["1"], None)]

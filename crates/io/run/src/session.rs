@@ -8,6 +8,7 @@ use scantling_cluster::{ClusterError, Served, Write, Written};
 use scantling_image::{ImageIdentity, Platform, Reference};
 use scantling_plan::{Desired, NodeFacts, Outcome, Pins, Previous, Step};
 use scantling_reconcile::KnownImage;
+use scantling_registry::RegistryClient;
 use scantling_release::{LockedImage, Release};
 use serde_json::{Value, json};
 
@@ -15,9 +16,11 @@ use crate::claim::Claim;
 use crate::environment::Environment;
 use crate::event::{RunEvent, Stage, What};
 use crate::journal::{Action, Journal};
+use crate::meanwhile::People;
 use crate::options::Options;
 use crate::report::{ObjectOutcome, RunReport, Stop};
 use crate::state::{RecordedImage, SYSTEM_NAMESPACE, State};
+use crate::traffic::Traffic;
 
 /// Where events go.
 pub(crate) type Sink<'a> = &'a mut dyn FnMut(RunEvent);
@@ -28,6 +31,12 @@ pub(crate) struct Session<'a> {
     pub(crate) options: &'a Options,
     pub(crate) report: RunReport,
     pub(crate) stage: Stage,
+    /// The way to registries, with the credentials that the cluster has now.
+    pub(crate) registry: RegistryClient,
+    /// Pull secrets that were changed since the run began, each with the stage in which that was seen.
+    pub(crate) rotated: BTreeMap<ObjectKey, Stage>,
+    /// What people had when the run began.
+    pub(crate) people: People,
     pub(crate) served: Served,
     pub(crate) schema: Schema,
     pub(crate) nodes: Vec<NodeFacts>,
@@ -59,10 +68,14 @@ pub(crate) struct Session<'a> {
     pub(crate) journal: Journal,
     /// Whether a run, of this release or another, has begun and not ended.
     pub(crate) left_open: bool,
+    /// Whether this run has stored the release's files.
+    pub(crate) bundle_stored: bool,
     /// What the cluster's journal says, if this run has written it.
     pub(crate) journal_written: Option<Journal>,
     /// The claim to the run's lease.
     pub(crate) claim: Claim,
+    /// What this run writes.
+    pub(crate) traffic: Traffic,
     sink: Sink<'a>,
 }
 
@@ -84,6 +97,7 @@ impl<'a> Session<'a> {
             reached: String::new(),
             creates: BTreeSet::new(),
             open: true,
+            paused: false,
         };
         let mut schema = Schema::kubernetes().clone();
         schema.extend(Schema::openshift().clone());
@@ -93,6 +107,9 @@ impl<'a> Session<'a> {
             options,
             report: RunReport { release: release.name.clone(), version, ..RunReport::default() },
             stage: Stage::Read,
+            registry: env.registry.clone(),
+            rotated: BTreeMap::new(),
+            people: People::default(),
             served: Served::default(),
             schema,
             nodes: Vec::new(),
@@ -112,8 +129,10 @@ impl<'a> Session<'a> {
             sizes: BTreeMap::new(),
             journal,
             left_open: false,
+            bundle_stored: false,
             journal_written: None,
             claim: Claim::Refused,
+            traffic: Traffic::default(),
             sink,
         }
     }
@@ -163,7 +182,8 @@ impl<'a> Session<'a> {
         if first {
             let key = ObjectKey::cluster("", "Namespace", SYSTEM_NAMESPACE);
             if self.env.cluster.get_by_key(&self.served, &key).await?.is_none() {
-                self.send(Write::Apply { object: system_namespace(), force: true }).await?;
+                let object = self.system_namespace();
+                self.send(Write::Apply { object, force: true }).await?;
             }
             self.hold().await?;
         }
@@ -174,6 +194,22 @@ impl<'a> Session<'a> {
             self.store_bundle().await?;
         }
         Ok(())
+    }
+
+    /// The namespace of everything that the product keeps for itself, as the release has it. It has at least one field of ours:
+    /// without one, nothing would tell that we created it.
+    fn system_namespace(&self) -> Value {
+        let key = ObjectKey::cluster("", "Namespace", SYSTEM_NAMESPACE);
+        let of_release = self.release.objects.iter().find(|object| object.key == key);
+        let mut namespace = of_release.map_or_else(
+            || json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}}),
+            |object| object.value.clone(),
+        );
+        let labels = namespace.pointer("/metadata/labels").and_then(Value::as_object);
+        if labels.is_none_or(serde_json::Map::is_empty) {
+            namespace["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "scantling"});
+        }
+        namespace
     }
 
     async fn write_journal(&mut self) -> Result<(), Stop> {
@@ -195,9 +231,13 @@ impl<'a> Session<'a> {
 
     /// Sends a write as it is. Everything but what must come before the journal goes through [`Session::write`].
     pub(crate) async fn send(&mut self, write: Write) -> Result<Written, ClusterError> {
-        let written = self.env.cluster.write(&self.served, &write).await?;
-        self.report.writes += 1;
-        Ok(written)
+        self.put(&write).await
+    }
+
+    /// The one way to the cluster: counted, and closed when the run is to stop.
+    pub(crate) async fn put(&self, write: &Write) -> Result<Written, ClusterError> {
+        let stop = self.options.stop.as_ref();
+        self.traffic.write(stop, self.env.cluster.write(&self.served, write)).await
     }
 
     /// Ends the run before anything is written.
@@ -235,11 +275,6 @@ impl<'a> Session<'a> {
         let of_kind = self.desired.iter().filter(|d| d.key.group == group && d.key.kind == kind);
         of_kind.map(|d| d.value.clone()).collect()
     }
-}
-
-/// The namespace of everything that the product keeps for itself.
-pub(crate) fn system_namespace() -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM_NAMESPACE}})
 }
 
 /// `ns/name`, as people write it.

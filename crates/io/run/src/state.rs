@@ -12,7 +12,7 @@ use scantling_release::LockedImage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::packed::{FORMAT, PackError, pack, unpack};
+use crate::packed::{FORMAT, PackError, Parts, pack, unpack};
 
 /// The namespace of everything that the product keeps for itself.
 pub const SYSTEM_NAMESPACE: &str = "scantling-system";
@@ -134,7 +134,7 @@ impl State {
     /// [`StateError::NotWritable`] if it cannot be put into bytes: then nothing must be stored.
     pub fn to_config_maps(&self) -> Result<Vec<Value>, StateError> {
         let text = serde_json::to_vec(self).map_err(|e| StateError::NotWritable { reason: e.to_string() })?;
-        Ok(pack(STATE_NAME, &[("release", &self.release), ("version", &self.version)], &text)?)
+        Ok(pack(Parts::Open, STATE_NAME, &[("release", &self.release), ("version", &self.version)], &text)?)
     }
 
     /// Reads it from the `ConfigMaps` of the system namespace. None if there is no head.

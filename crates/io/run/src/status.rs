@@ -2,19 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use std::time::Duration;
+
+use jiff::SignedDuration;
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::{ClusterError, Served};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::bundle::kept;
-use crate::claim::LEASE_NAME;
+use crate::claim::{LEASE_DURATION, LEASE_NAME};
 use crate::environment::Environment;
 use crate::health::{Health, health, judged};
 use crate::history::{self, PastRun};
 use crate::journal::{Action, JOURNAL_NAME, Journal};
 use crate::report::RunError;
 use crate::state::{SYSTEM_NAMESPACE, State};
+
+/// A lease that seems old is looked at again after this time; its holder renews it three times in its duration.
+const LOOK_AGAIN: Duration = Duration::from_secs(7);
 
 /// What a cluster has of the platform.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -64,12 +70,14 @@ pub struct OpenRun {
     pub reached: String,
     /// Who began it or continued it last.
     pub holder: String,
+    /// Whether a person has stopped it, so that only a person goes on with it.
+    pub paused: bool,
 }
 
 impl From<Journal> for OpenRun {
     fn from(journal: Journal) -> Self {
-        let Journal { action, holder, release, version, started, reached, .. } = journal;
-        Self { action, release, version, started, reached, holder }
+        let Journal { action, holder, release, version, started, reached, paused, .. } = journal;
+        Self { action, release, version, started, reached, holder, paused }
     }
 }
 
@@ -98,7 +106,10 @@ pub async fn status(env: &Environment) -> Result<Status, RunError> {
     let journal = journal.map_err(RunError::unread)?.filter(|j| j.open);
     let lease = ObjectKey::namespaced("coordination.k8s.io", "Lease", SYSTEM_NAMESPACE, LEASE_NAME);
     let lease = env.cluster.get_by_key(&served, &lease).await.map_err(RunError::unread)?;
-    let holder = lease.map(|l| object::text(&l, "/spec/holderIdentity").to_owned());
+    let holder = match lease {
+        Some(lease) => holder_of(env, &served, &lease).await.map_err(RunError::unread)?,
+        None => None,
+    };
     let keys: BTreeSet<ObjectKey> =
         state.iter().flat_map(|s| s.inventory.iter().map(|e| e.key.clone())).collect();
     let live = objects(env, &served, &keys).await.map_err(RunError::unread)?;
@@ -119,10 +130,33 @@ pub async fn status(env: &Environment) -> Result<Status, RunError> {
             objects: s.inventory.len(),
         }),
         open: journal.map(OpenRun::from),
-        holder: holder.filter(|h| !h.is_empty()),
+        holder,
         last: history::read(&maps).into_iter().next(),
         kept: kept(&maps),
     })
+}
+
+/// Who holds the run's lease. One that has not been renewed in time, by our clock, is looked at again: its holder's clock
+/// may show another time, but a holder that is alive renews it.
+async fn holder_of(
+    env: &Environment,
+    served: &Served,
+    lease: &Value,
+) -> Result<Option<String>, ClusterError> {
+    let holder = |lease: &Value| object::text(lease, "/spec/holderIdentity").to_owned();
+    if holder(lease).is_empty() {
+        return Ok(None);
+    }
+    let renewed = |lease: &Value| object::text(lease, "/spec/renewTime").to_owned();
+    let age = renewed(lease).parse::<jiff::Timestamp>().map(|at| env.clock.now().duration_since(at).abs());
+    if age.is_ok_and(|age| age <= SignedDuration::try_from(LEASE_DURATION).unwrap_or_default()) {
+        return Ok(Some(holder(lease)));
+    }
+    tokio::time::sleep(LOOK_AGAIN).await;
+    let key = ObjectKey::namespaced("coordination.k8s.io", "Lease", SYSTEM_NAMESPACE, LEASE_NAME);
+    let now = env.cluster.get_by_key(served, &key).await?;
+    let alive = now.filter(|now| renewed(now) != renewed(lease) || holder(now) != holder(lease));
+    Ok(alive.map(|now| holder(&now)).filter(|holder| !holder.is_empty()))
 }
 
 /// Objects by their keys: one list for each kind and namespace.

@@ -1,13 +1,16 @@
 //! The run from beginning to end. Installing is upgrading from nothing: there is no other path.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::Write;
-use scantling_plan::{Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, pulls, without_values};
+use scantling_finding::Severity;
+use scantling_plan::{
+    Desired, Inventory, Origin, Outcome, Plan, PlannedImage, Step, on_offer, pulls, without_values,
+};
 use scantling_release::{Release, Wave};
 use serde_json::Value;
-use tokio::sync::watch;
 
 use crate::catalogue::catalogue_keys;
 use crate::claim::{Claim, LEASE_DURATION, LEASE_NAME, claim};
@@ -23,6 +26,9 @@ use crate::report::{RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
 use crate::streams::stream_keys;
+
+/// How long it is tried to give the lease back.
+const RELEASE: Duration = Duration::from_secs(5);
 
 /// Brings a release to a cluster.
 ///
@@ -78,16 +84,6 @@ pub(crate) async fn bring(
     session.end(done)
 }
 
-/// Ends when the run is to stop; never, if nobody can ask.
-async fn asked_to_stop(stop: Option<watch::Receiver<bool>>) {
-    if let Some(mut stop) = stop
-        && stop.wait_for(|asked| *asked).await.is_ok()
-    {
-        return;
-    }
-    std::future::pending::<()>().await;
-}
-
 impl Session<'_> {
     /// Does work that holds the run's lease from its first write on, and records how it ended.
     pub(crate) async fn holding_the_lease(
@@ -97,6 +93,7 @@ impl Session<'_> {
         let env = self.env;
         let holder = &self.options.holder;
         let stop = self.options.stop.clone();
+        let traffic = self.traffic.clone();
         let mut lease = env.cluster.lease(SYSTEM_NAMESPACE, LEASE_NAME, holder, LEASE_DURATION, env.clock);
         let (claim, keeper) = claim();
         self.claim = claim;
@@ -107,18 +104,37 @@ impl Session<'_> {
                 self.record_end(done).await
             } => done,
             why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
-            () = asked_to_stop(stop) => Err(Stop::Asked),
+            () = traffic.stopped(stop) => Err(Stop::Asked),
         };
-        // It ends by itself if it cannot be given back.
-        let _ = lease.release().await;
+        if matches!(done, Err(Stop::Asked)) {
+            self.note_pause().await;
+        }
+        // It ends by itself if it cannot be given back, and a cluster that is away keeps nobody waiting for it.
+        if !matches!(done, Err(Stop::Lost(_))) {
+            let _ = tokio::time::timeout(RELEASE, lease.release()).await;
+        }
         done
+    }
+
+    /// Notes that a person has stopped the run, so that the operator does not go on with it. Without the note it does.
+    async fn note_pause(&mut self) {
+        if !self.options.pauses || self.journal_written.is_none() || !matches!(self.claim, Claim::Held) {
+            return;
+        }
+        self.journal.paused = true;
+        let Ok(map) = self.journal.to_config_map() else { return };
+        // Past the way that is closed by now.
+        let write = Write::Apply { object: map, force: true };
+        let _ = tokio::time::timeout(RELEASE, self.env.cluster.write(&self.served, &write)).await;
     }
 
     /// Writes how the run ended, if it has written anything: the history, and that the journal is closed.
     async fn record_end(&mut self, done: Result<(), Stop>) -> Result<(), Stop> {
         let wrote = self.journal_written.is_some();
         let ends_another = self.left_open && done.is_ok();
-        if !(wrote || ends_another) {
+        // What would be written goes with the platform.
+        let is_gone = self.journal.action == Action::Uninstall && done.is_ok();
+        if is_gone || !(wrote || ends_another) {
             return done;
         }
         if done.is_err() && !matches!(self.claim, Claim::Held) {
@@ -134,7 +150,7 @@ impl Session<'_> {
             holder: self.options.holder.clone(),
             outcome: if done.is_ok() { Ended::Finished } else { Ended::Stopped },
             counts: self.report.plan.as_ref().map(Plan::counts).unwrap_or_default(),
-            writes: self.report.writes,
+            writes: self.traffic.writes(),
             why: done.as_ref().err().map(ToString::to_string),
             promises: promises(&self.report),
         };
@@ -148,6 +164,7 @@ impl Session<'_> {
 
     pub(crate) fn end(mut self, done: Result<(), Stop>) -> Result<RunReport, RunError> {
         self.report.findings.dedup();
+        self.report.writes = self.traffic.writes();
         let stage = self.stage;
         let report = Box::new(std::mem::take(&mut self.report));
         match done {
@@ -161,11 +178,12 @@ impl Session<'_> {
     pub(crate) async fn prepare(&mut self) -> Result<Vec<Step>, Stop> {
         let kinds = kinds(self.release);
         self.read_cluster(&kinds).await?;
+        self.refuse_faults()?;
         self.check_succession()?;
         self.gate().await?;
         self.stage = Stage::Plan;
         self.make_desired()?;
-        let mut steps = self.decide_all()?;
+        let mut steps = self.settle_repeats(self.decide_all()?).await?;
         let mut coming = catalogue_keys(self.release, self.has_streams());
         let retired = self.retired_in_use(&coming).await?;
         coming.extend(retired.iter().map(|entry| entry.key.clone()));
@@ -178,23 +196,7 @@ impl Session<'_> {
         let mut plan = self.plan_of(&steps);
         plan.notebooks = self.plan_notebooks().await?;
         plan.models = self.plan_models().await?;
-        let counts = plan.counts();
-        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
-        let moved = approved.is_some_and(|approved| *approved != plan.digest());
-        self.report.plan = Some(plan);
-        self.tell(What::Planned {
-            create: counts.created,
-            update: counts.updated,
-            replace: counts.replaced,
-            adopt: counts.adopted,
-            unchanged: counts.unchanged,
-            prune: counts.pruned,
-        });
-        if moved {
-            return Err(self.refuse(
-                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
-            ));
-        }
+        self.planned(plan)?;
         let conflicts: Vec<Step> = steps.iter().filter(|s| s.outcome == Outcome::Conflict).cloned().collect();
         if let Some(first) = conflicts.first() {
             let what = match (first.immutable.is_empty(), conflicts.len()) {
@@ -221,6 +223,28 @@ impl Session<'_> {
         Ok(steps)
     }
 
+    /// Puts a plan into the report, and refuses one that differs from what somebody has agreed to.
+    pub(crate) fn planned(&mut self, plan: Plan) -> Result<(), Stop> {
+        let counts = plan.counts();
+        let approved = self.options.approved.as_ref().filter(|_| !self.options.dry_run);
+        let moved = approved.is_some_and(|approved| *approved != plan.digest());
+        self.report.plan = Some(plan);
+        self.tell(What::Planned {
+            create: counts.created,
+            update: counts.updated,
+            replace: counts.replaced,
+            adopt: counts.adopted,
+            unchanged: counts.unchanged,
+            prune: counts.pruned,
+        });
+        if moved {
+            return Err(self.refuse(
+                "the cluster has moved since the plan was shown, and the plan is another one now".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
     async fn run(&mut self) -> Result<(), Stop> {
         let steps = self.prepare().await?;
         let keys: BTreeSet<ObjectKey> = self.desired.iter().map(|d| d.key.clone()).collect();
@@ -240,11 +264,34 @@ impl Session<'_> {
             }
         }
         Box::pin(self.publish_catalogue()).await?;
+        if self.journal_written.is_some() {
+            self.decide_again().await?;
+            self.renew_credentials().await;
+        }
         self.verify().await?;
+        self.look_around().await?;
         self.prune(&leftovers).await?;
         self.store(&leftovers).await?;
-        self.tell(What::Finished { writes: self.report.writes });
+        self.tell(What::Finished { writes: self.traffic.writes() });
         Ok(())
+    }
+
+    /// Refuses a release in which something was found wrong when it was read. What could not be read of it would otherwise be
+    /// taken for what it no longer has, and be removed.
+    fn refuse_faults(&mut self) -> Result<(), Stop> {
+        let errors = self.release.findings.iter().filter(|finding| finding.severity == Severity::Error);
+        let errors: Vec<_> = errors.cloned().collect();
+        let Some(first) = errors.first() else { return Ok(()) };
+        let more = match errors.len() - 1 {
+            0 => String::new(),
+            1 => ", and 1 more error is in it".to_owned(),
+            more => format!(", and {more} more errors are in it"),
+        };
+        let place = Some(first.place.to_string()).filter(|place| !place.is_empty());
+        let at = place.map(|place| format!("{place}: ")).unwrap_or_default();
+        let why = format!("the release is not sound: {at}{} ({}){more}", first.message, first.code);
+        self.report.findings.extend(errors);
+        Err(self.refuse(why))
     }
 
     /// A release follows only the releases that it names, whoever installed those.
@@ -304,6 +351,7 @@ impl Session<'_> {
             nodes: pulls(&self.nodes, &borrowed),
             notebooks: Vec::new(),
             models: Vec::new(),
+            on_offer: on_offer(self.release, &self.nodes),
         }
     }
 

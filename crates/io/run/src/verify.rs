@@ -183,7 +183,7 @@ impl Session<'_> {
     ) -> Option<scantling_image::ImageIdentity> {
         let elsewhere = Reference::parse(wanted).ok().map(|r| r.with_digest(digest));
         for reference in seen.cloned().into_iter().chain(elsewhere) {
-            if let Ok(resolved) = self.env.registry.resolve(&reference).await {
+            if let Ok(resolved) = self.registry.resolve(&reference).await {
                 return Some(resolved.identity);
             }
         }

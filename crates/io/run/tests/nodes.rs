@@ -86,7 +86,8 @@ async fn the_clusters_own_rules_about_registries_are_read() {
     assert_eq!(status, 201, "{answer}");
     let (mut mirrors, mut keyring) = (Mirrors::new(), Keyring::new());
     let cluster = sandbox.environment(1).cluster;
-    read_registry_rules(&cluster, Some("default"), &mut mirrors, &mut keyring).await.unwrap();
+    let unread = read_registry_rules(&cluster, Some("default"), &mut mirrors, &mut keyring).await.unwrap();
+    assert_eq!(unread, [String::new(); 0]);
     let pinned = format!("quay.io/a/b@sha256:{}", "0".repeat(64));
     let reference = scantling_image::Reference::parse(&pinned).unwrap();
     let hosts: Vec<String> =
@@ -107,4 +108,48 @@ async fn an_image_that_no_node_has_in_time_stops_the_run_although_nobody_complai
     let workloads =
         sandbox.now(|w| w.objects().filter(|(k, _)| matches!(k.kind.as_str(), "Deployment" | "Pod")).count());
     assert_eq!(workloads, 0);
+}
+
+/// Drains and autoscalers take pods and nodes away while a run waits for them.
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_somebody_removes_is_made_again_and_a_node_that_is_gone_is_not_waited_for() {
+    let sandbox = Sandbox::new(world(Flavour::Kubernetes, &["a", "b", "c"]), registry());
+    sandbox.before(http::Method::GET, "/p/pods", |sandbox| {
+        let pods: Vec<(String, String)> = sandbox.now(|w| {
+            let pods = w.objects().filter(|(key, _)| key.kind == "Pod" && key.name.contains("prepull"));
+            pods.map(|(key, pod)| (key.name.clone(), pod["spec"]["nodeName"].as_str().unwrap().to_owned()))
+                .collect()
+        });
+        assert_eq!(pods.len(), 3);
+        for (pod, node) in pods {
+            let remove = |path: String| {
+                let now = json!({"gracePeriodSeconds": 0});
+                let (status, answer) = sandbox.act(http::Method::DELETE, &path, "application/json", &now);
+                assert_eq!(status, 200, "{answer}");
+            };
+            if node != "a" {
+                remove(format!("/api/v1/namespaces/p/pods/{pod}"));
+            }
+            if node == "c" {
+                remove("/api/v1/nodes/c".to_owned());
+            }
+        }
+    });
+    let started = tokio::time::Instant::now();
+    let report = run(&sandbox).await.unwrap();
+    assert!(started.elapsed() < std::time::Duration::from_mins(5), "{:?}", started.elapsed());
+    assert_eq!(report.prepulled.keys().collect::<Vec<_>>(), ["a", "b"]);
+    let told: Vec<&str> = report.findings.iter().map(|f| f.message.as_str()).collect();
+    assert!(told.iter().any(|m| m.contains("node c") && m.contains("the node is gone")), "{told:#?}");
+}
+
+/// Releases bring quotas, and those of a namespace count the pods that pull as well.
+#[tokio::test(start_paused = true)]
+async fn a_cluster_that_does_not_admit_the_pods_that_pull_does_not_hold_up_the_run() {
+    let sandbox = Sandbox::new(world(Flavour::Kubernetes, &["a"]), registry());
+    sandbox.mutate("/p/pods/scantling-prepull-", |pod| pod["spec"]["restartPolicy"] = json!("Whenever"));
+    let report = run(&sandbox).await.unwrap();
+    let told: Vec<&str> = report.findings.iter().map(|f| f.message.as_str()).collect();
+    assert!(told.iter().any(|m| m.contains("did not admit the pod that pulls")), "{told:#?}");
+    assert!(report.verified.iter().all(|v| v.answer == "same") && !report.verified.is_empty());
 }

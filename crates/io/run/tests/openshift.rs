@@ -364,3 +364,76 @@ async fn a_run_with_builds_that_is_killed_is_continued_and_builds_once() {
         assert_eq!(done(&sandbox, &of(&TWO), &Options::default()).await.writes, 0, "{cut:?}");
     }
 }
+
+/// The release with the build upon a tag that follows another one, and without a trigger.
+fn upon_an_alias(content: &Content<'_>) -> Release {
+    let mut files = files(content);
+    for (path, text) in &mut files {
+        if path == "manifests/minimal.yaml" {
+            text.push_str("  - {name: latest, from: {kind: ImageStreamTag, name: 'py3.8'}}\n");
+        }
+        if path == "manifests/build.yaml" {
+            *text = text.replace("minimal:py3.8", "minimal:latest");
+            *text = text.split("  triggers:").next().unwrap().to_owned();
+        }
+    }
+    let borrowed: Vec<(&str, &str)> = files.iter().map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    release(&borrowed)
+}
+
+fn started(sandbox: &Sandbox) -> usize {
+    sandbox.take_writes().iter().filter(|write| write.ends_with("/instantiate")).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_build_whose_base_has_moved_is_built_anew_once_although_its_source_has_not() {
+    let sandbox = sandbox();
+    done(&sandbox, &upon_an_alias(&ONE), &Options::default()).await;
+    assert_eq!(started(&sandbox), 1);
+    let two = Content { git_ref: ONE.git_ref, tensorflow: ONE.tensorflow, ..TWO };
+    let report = done(&sandbox, &upon_an_alias(&two), &Options::default()).await;
+    assert_eq!(started(&sandbox), 1);
+    let (image, _) = entry(&report, "tensorflow-py3.8-cuda");
+    assert_eq!(digest_of(&image), newest(&sandbox, "tensorflow", "py3.8-cuda"));
+    let built_on = sandbox.now(|w| {
+        let builds = w.objects().filter(|(key, _)| key.kind == "Build");
+        builds
+            .map(|(_, build)| build["spec"]["strategy"]["sourceStrategy"]["from"]["name"].clone())
+            .collect::<Vec<_>>()
+    });
+    let base = newest(&sandbox, "minimal", "latest");
+    assert!(built_on.iter().any(|name| name.as_str().unwrap().contains(base.hex())), "{built_on:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_base_that_moves_while_a_build_runs_starts_one_more_and_not_one_at_each_look() {
+    let sandbox = sandbox();
+    let environment = sandbox.environment(1);
+    let release = upon_an_alias(&ONE);
+    let inner = sandbox.clone();
+    let mut moved = false;
+    let ended = scantling_run::upgrade(&environment, &release, &Options::default(), &mut |event| {
+        if !moved && matches!(event.what, What::BuildStarted { .. }) {
+            moved = true;
+            let patch = json!({"spec": {"tags": [
+                {"name": "py3.8", "from": {"kind": "DockerImage", "name": format!("{HOST}/minimal:2")}},
+                {"name": "latest", "from": {"kind": "ImageStreamTag", "name": "py3.8"}},
+            ]}});
+            let path =
+                format!("/apis/image.openshift.io/v1/namespaces/{NS}/imagestreams/minimal?fieldManager=oc");
+            let (status, answer) = inner.act(Method::PATCH, &path, "application/merge-patch+json", &patch);
+            assert_eq!(status, 200, "{answer}");
+        }
+    })
+    .await;
+    assert!(moved && ended.is_ok(), "{ended:?}");
+    assert!(started(&sandbox) <= 2);
+}
+
+fn newest(sandbox: &Sandbox, stream: &str, tag: &str) -> Digest {
+    let key = ObjectKey::namespaced("image.openshift.io", "ImageStream", NS, stream);
+    let stream = sandbox.object(&key).unwrap();
+    let tags = stream["status"]["tags"].as_array().unwrap();
+    let found = tags.iter().find(|found| found["tag"] == tag).unwrap();
+    Digest::parse(found["items"][0]["image"].as_str().unwrap()).unwrap()
+}

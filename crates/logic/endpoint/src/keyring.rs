@@ -90,10 +90,7 @@ impl Keyring {
     /// Takes a pod's pull secret, a `Secret` object.
     pub fn add_secret(&mut self, secret: &Value) -> Result<(), KeyringError> {
         let text = |pointer: &str| secret.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let origin = match text("/metadata/namespace") {
-            "" => format!("Secret {}", text("/metadata/name")),
-            namespace => format!("Secret {namespace}/{}", text("/metadata/name")),
-        };
+        let origin = origin(secret);
         let (key, read): (_, Reader) = match text("/type") {
             "kubernetes.io/dockerconfigjson" => (".dockerconfigjson", docker_config::current),
             "kubernetes.io/dockercfg" => (".dockercfg", docker_config::legacy),
@@ -109,6 +106,25 @@ impl Keyring {
             return Err(KeyringError::Data { origin, key });
         };
         self.take(&origin, Holder::Pod, &bytes, read)
+    }
+
+    /// Takes a pod's pull secret as it is now, in place of what was taken from it before. A keyring whose secrets have not
+    /// changed is the same afterwards.
+    ///
+    /// # Errors
+    /// Those of [`Keyring::add_secret`]; what was taken before is gone then, as it is for the kubelet.
+    pub fn renew_secret(&mut self, secret: &Value) -> Result<(), KeyringError> {
+        let origin = origin(secret);
+        let known = |entry: &Entry| entry.credential.origin == origin;
+        let old: Vec<Entry> = self.entries.iter().filter(|entry| known(entry)).cloned().collect();
+        let mut new = Self::new();
+        let taken = new.add_secret(secret);
+        if old == new.entries {
+            return taken;
+        }
+        self.entries.retain(|entry| !known(entry));
+        self.entries.append(&mut new.entries);
+        taken
     }
 
     /// Takes the content of a `.dockerconfigjson` for the pod.
@@ -194,6 +210,15 @@ impl Keyring {
     }
 }
 
+/// How a secret is named where its credentials come from.
+fn origin(secret: &Value) -> String {
+    let text = |pointer: &str| secret.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    match text("/metadata/namespace") {
+        "" => format!("Secret {}", text("/metadata/name")),
+        namespace => format!("Secret {namespace}/{}", text("/metadata/name")),
+    }
+}
+
 fn normal_key(key: &str) -> String {
     let bare = key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")).unwrap_or(key);
     let (host, path) = match bare.find('/') {
@@ -251,6 +276,34 @@ mod tests {
 
     fn keys(keyring: &Keyring, name: &str) -> Vec<String> {
         keyring.candidates(name).into_iter().map(|id| keyring.credential(id).unwrap().key.clone()).collect()
+    }
+
+    #[test]
+    fn a_secret_that_was_rotated_takes_its_own_place() {
+        let secret = |name: &str, password: &str| {
+            json!({
+                "type": "kubernetes.io/dockerconfigjson", "metadata": {"namespace": "n", "name": name},
+                "stringData": {".dockerconfigjson":
+                    json!({"auths": {"r.example.com": {"username": "u", "password": password}}}).to_string()},
+            })
+        };
+        let mut keyring = keyring(&["r.example.com"]);
+        keyring.add_secret(&secret("a", "old")).unwrap();
+        keyring.add_secret(&secret("b", "other")).unwrap();
+        let before = keyring.clone();
+        keyring.renew_secret(&secret("a", "old")).unwrap();
+        assert_eq!(keyring, before);
+        keyring.renew_secret(&secret("a", "new")).unwrap();
+        assert_ne!(keyring, before);
+        let passwords: Vec<String> = keyring
+            .candidates("r.example.com/app")
+            .into_iter()
+            .map(|id| keyring.credential(id).unwrap().password.expose().to_owned())
+            .collect();
+        assert_eq!(passwords, ["password", "other", "new"]);
+        let broken = json!({"type": "Opaque", "metadata": {"namespace": "n", "name": "a"}});
+        assert!(keyring.renew_secret(&broken).is_err());
+        assert_eq!(keyring.candidates("r.example.com/app").len(), 2);
     }
 
     #[test]

@@ -87,9 +87,9 @@ fn a_nodes_record_says_what_the_view_says() {
     let object = json!({"apiVersion": "v1", "kind": "Node",
         "metadata": {"name": "a", "uid": "u", "resourceVersion": "5", "labels": {"z": "1"}},
         "spec": {"unschedulable": true},
-        "status": {"conditions": [{"type": "DiskPressure", "status": "True"}, {"type": "Ready", "status": "Unknown"}],
+        "status": {"conditions": [{"type": "DiskPressure", "status": "True"}, {"type": "Ready", "status": "Unknown", "lastHeartbeatTime": "2026-01-01T00:00:09Z"}],
             "images": [{"names": ["x@sha256:a", "x:1"], "sizeBytes": 5}, {"sizeBytes": 1, "names": null}],
-            "nodeInfo": {"operatingSystem": "linux", "architecture": "arm64", "containerRuntimeVersion": "cri-o://1.33", "kubeletVersion": "v1.35.1"}}});
+            "nodeInfo": {"operatingSystem": "linux", "architecture": "arm64", "containerRuntimeVersion": "cri-o://1.33", "kubeletVersion": "v1.35.1", "osImage": "Linux"}}});
     let view = Node::of(&object);
     let record = NodeRecord::of(&object, &mut Names::new()).unwrap();
     assert_eq!(record.platform().unwrap(), view.platform().unwrap());
@@ -102,6 +102,7 @@ fn a_nodes_record_says_what_the_view_says() {
     let wanted: Vec<(Vec<&str>, i64)> = view.images().into_iter().map(|i| (i.names, i.size_bytes)).collect();
     assert_eq!(images, wanted);
     assert_eq!((&*record.runtime, &*record.kubelet), ("cri-o://1.33", "v1.35.1"));
+    assert_eq!((&*record.os_image, &*record.reported), ("Linux", "2026-01-01T00:00:09Z"));
 }
 
 #[test]
@@ -123,4 +124,23 @@ fn all_pods_are_given_however_they_are_held() {
         assert_eq!(observed.workload_of_record(pod).map(|o| o["kind"].clone()), Some(json!("Notebook")));
     }
     assert!(observed.held_pod("n", "lab-0").is_some() && observed.held_pod("n", "lab-1").is_none());
+}
+
+#[test]
+fn a_container_says_when_it_was_started_last() {
+    let started = |status: serde_json::Value| {
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"},
+            "spec": {"containers": [{"name": "c", "image": "x:1"}]},
+            "status": {"containerStatuses": [status]}});
+        let record = PodRecord::of(&object, &mut Names::new()).unwrap();
+        record.containers.first().unwrap().started.to_string()
+    };
+    let at = |second: u32| format!("2026-01-01T00:00:0{second}Z");
+    let running = json!({"running": {"startedAt": at(1)}});
+    let ended = json!({"terminated": {"startedAt": at(2), "exitCode": 1}});
+    let waiting = json!({"waiting": {"reason": "CrashLoopBackOff"}});
+    assert_eq!(started(json!({"name": "c", "state": running, "lastState": ended})), at(1));
+    assert_eq!(started(json!({"name": "c", "state": ended, "lastState": {}})), at(2));
+    assert_eq!(started(json!({"name": "c", "state": waiting, "lastState": ended})), at(2));
+    assert_eq!(started(json!({"name": "c", "state": waiting})), "");
 }

@@ -35,6 +35,15 @@ pub(crate) fn is_controller(owners: &[Owner], manager: &str) -> bool {
         })
 }
 
+/// Whether nobody but us and the cluster's controllers has written an object: then it was made by a request of ours, even
+/// if its answer was lost.
+pub fn is_only_ours(object: &Value) -> bool {
+    let owners = field_owners(object);
+    owners.iter().all(|owner| {
+        owner.manager == MANAGER || owner.subresource.is_some() || is_controller(&owners, &owner.manager)
+    })
+}
+
 /// Where client-side apply notes the whole object as it was applied.
 pub(crate) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 

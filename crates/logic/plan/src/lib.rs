@@ -18,6 +18,7 @@ mod generated;
 mod immutable;
 mod node;
 mod object;
+mod on_offer;
 mod own;
 mod people;
 mod pin;
@@ -28,17 +29,19 @@ mod settled;
 mod step;
 mod value;
 
+pub use adopt::is_only_ours;
 pub use generated::{
     Disagreement, GeneratedValues, Origin as ValueOrigin, encode_string_data, without_values,
 };
 pub use node::NodeFacts;
 pub use object::{Frame, MANAGER, Sides, decide, is_applied};
+pub use on_offer::{OnOffer, on_offer};
 pub use own::own_objects;
 pub use people::{Offer, PlannedNotebook, notebooks};
 pub use pin::{Adjusted, Pins, pin};
 pub use plan::{
     Counts, Desired, Inventory, Origin, Plan, PlanError, PlannedImage, PlannedNode, Previous, holds, pulls,
-    steps,
+    steps, still_used,
 };
 pub use rights::{PolicyRule, rights, roles};
 pub use step::{Change, FieldChange, ForeignField, Outcome, Step};

@@ -98,13 +98,16 @@ pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
         precondition,
         body: Value::Null,
         managed_fields: None,
+        repeats: false,
     }
 }
 
-/// The fields that applying an object owns.
-fn applied_fields(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<FieldSet, PlanError> {
+/// An object as a server would keep it if we created it, quantities and times in the server's words and zero values
+/// dropped where its type drops them, with the fields of it that would be ours.
+fn created(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<(Value, FieldSet), PlanError> {
     let merged = merge(frame, key, None, value, true)?;
-    Ok(owned(&field_owners(&merged), is_ours))
+    let fields = owned(&field_owners(&merged), is_ours);
+    Ok((merged, fields))
 }
 
 fn gvk(key: &ObjectKey, value: &Value) -> Result<GroupVersionKind, PlanError> {
@@ -143,18 +146,49 @@ pub fn is_applied(object: &Value) -> bool {
     field_owners(object).iter().any(is_ours)
 }
 
+fn is_secret(key: &ObjectKey) -> bool {
+    key.group.is_empty() && key.kind == "Secret"
+}
+
 fn owned(owners: &[Owner], which: impl Fn(&Owner) -> bool) -> FieldSet {
     owners.iter().filter(|o| which(o)).fold(FieldSet::new(), |all, o| all.union(&o.fields))
 }
 
-/// Identity of an object is not a field that anybody can own or change.
+/// Identity of an object is not a field that anybody can own or change, and neither is what the server alone writes,
+/// which generators of manifests leave as `null`.
 fn is_identity(path: &Path) -> bool {
-    matches!(path.to_string().as_str(), ".apiVersion" | ".kind" | ".metadata.name" | ".metadata.namespace")
+    matches!(
+        path.to_string().as_str(),
+        ".apiVersion"
+            | ".kind"
+            | ".metadata.name"
+            | ".metadata.namespace"
+            | ".metadata.creationTimestamp"
+            | ".metadata.generation"
+            | ".metadata.resourceVersion"
+            | ".metadata.selfLink"
+            | ".metadata.uid"
+    )
 }
 
-/// A step in the making.
-#[derive(Debug, Default)]
-struct Draft {
+struct Decision<'a> {
+    frame: &'a Frame<'a>,
+    key: &'a ObjectKey,
+    sides: Sides<'a>,
+    typed: Typed<'a>,
+    /// What was last applied, as far as it is known from anywhere.
+    base: Option<Value>,
+    adoption: Option<Adoption>,
+    /// The live object with its fields handed over.
+    live: Value,
+    owners: Vec<Owner>,
+    /// What is desired, in the form in which a server keeps it.
+    wanted: Value,
+    desired_fields: FieldSet,
+}
+
+/// The fields of a decision, each with what becomes of it.
+struct Fields {
     /// What is applied.
     body: Value,
     /// The object as it is created anew, if it has to be.
@@ -165,23 +199,10 @@ struct Draft {
     conflicts: Vec<ForeignField>,
     /// Whether every field that stops is one that somebody has taken away.
     gone: bool,
-    /// Fields that a rule leaves to others.
+    /// Those that a rule leaves to others.
     left: BTreeSet<String>,
-}
-
-struct Decision<'a> {
-    frame: &'a Frame<'a>,
-    key: &'a ObjectKey,
-    sides: Sides<'a>,
-    typed: Typed<'a>,
-    /// What was last applied, as far as it is known from anywhere.
-    base: Option<Value>,
-    base_fields: FieldSet,
-    adoption: Option<Adoption>,
-    /// The live object with its fields handed over.
-    live: Value,
-    owners: Vec<Owner>,
-    desired_fields: FieldSet,
+    /// Whether every field that would be written is one that we have applied already with this value.
+    repeats: bool,
 }
 
 impl<'a> Decision<'a> {
@@ -192,23 +213,23 @@ impl<'a> Decision<'a> {
         live: &'a Value,
     ) -> Result<Self, PlanError> {
         let typed = typed(frame, key, sides.desired)?;
-        let desired_fields = applied_fields(frame, key, sides.desired)?;
+        let (wanted, desired_fields) = created(frame, key, sides.desired)?;
         let owners = field_owners(live);
         let known = owners.iter().any(is_ours);
         let base = match sides.base {
             None if !known && !sides.ours => last_applied(live),
             base => base.cloned(),
         };
-        let base_fields = match &base {
-            // A base that can no longer be merged (its kind's schema changed) is no base.
-            Some(base) => applied_fields(frame, key, base).unwrap_or_default(),
-            None => FieldSet::new(),
-        };
         let adoption = if known || sides.ours {
             None
         } else {
+            // A base that can no longer be merged (its kind's schema changed) is no base.
+            let applied = base.as_ref().and_then(|base| created(frame, key, base).ok());
+            let (base_form, base_fields) = applied.unzip();
+            let base = if is_secret(key) { base.as_ref() } else { base_form.as_ref() };
             let kept = |path: &Path| frame.rule(key, path) == Rule::Keep;
-            adopt(live, sides.desired, typed, base.as_ref(), &base_fields, frame.legacy_managers, &kept)
+            let base_fields = base_fields.unwrap_or_default();
+            adopt(live, &wanted, typed, base, &base_fields, frame.legacy_managers, &kept)
         };
         let mut live = live.clone();
         if let Some(adoption) = &adoption
@@ -217,7 +238,7 @@ impl<'a> Decision<'a> {
             metadata.insert("managedFields".to_owned(), adoption.managed_fields.clone());
         }
         let owners = if adoption.is_some() { field_owners(&live) } else { owners };
-        Ok(Self { frame, key, sides, typed, base, base_fields, adoption, live, owners, desired_fields })
+        Ok(Self { frame, key, sides, typed, base, adoption, live, owners, wanted, desired_fields })
     }
 
     fn foreign(&self, path: &Path, rule: Option<Rule>) -> ForeignField {
@@ -230,26 +251,100 @@ impl<'a> Decision<'a> {
         ForeignField { field: format!("{path:#}"), owners: owners.into_iter().collect(), rule }
     }
 
-    fn step(self, wave: Wave) -> Result<Step, PlanError> {
-        let ours = owned(&self.owners, is_ours);
-        let secret = self.key.group.is_empty() && self.key.kind == "Secret";
-        let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
-        leaves.retain(|path| !is_identity(path));
-
-        let mut draft = self.compare(&leaves, &ours, secret);
-        let (result, given) = self.merged(&mut draft)?;
-        for path in ours.union(&given).leaves().paths() {
-            if self.typed.find(&self.live, &path).is_some() && self.typed.find(&result, &path).is_none() {
-                draft.changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
+    /// Holds every field against what is there.
+    fn judge(&self, leaves: &[Path], ours: &FieldSet) -> Fields {
+        let secret = is_secret(self.key);
+        let mut fields = Fields {
+            body: self.sides.desired.clone(),
+            whole: self.sides.desired.clone(),
+            changes: Vec::new(),
+            taken: Vec::new(),
+            kept: Vec::new(),
+            conflicts: Vec::new(),
+            gone: true,
+            left: BTreeSet::new(),
+            repeats: true,
+        };
+        for path in leaves {
+            let Some(declared) = self.typed.find(self.sides.desired, path) else { continue };
+            let base = self
+                .base
+                .as_ref()
+                .and_then(|b| self.typed.find(b, path))
+                .filter(|b| !(secret && b.is_null()));
+            let found = self.typed.find(&self.live, path);
+            // An empty mapping is merged with what is there, whether or not the server would keep it.
+            let empty = declared.as_object().filter(|fields| found.is_some() && fields.is_empty());
+            let wanted = self.typed.find(&self.wanted, path).or(empty.map(|_| declared));
+            match (found, wanted) {
+                (Some(found), Some(wanted)) if settled(found, wanted, base) => {
+                    // What the server has put beside it stays: a list that is written as one value would lose it.
+                    if found != wanted {
+                        self.typed.replace(&mut fields.body, path, without_nulls(found));
+                    }
+                    continue;
+                }
+                // A `false` or an empty list that the server does not keep.
+                (None, None) => continue,
+                _ => {}
+            }
+            fields.repeats &= ours.contains(path) && base == Some(declared);
+            let change = if found.is_some() { Change::Set } else { Change::Add };
+            if self.may_move(path, base, found, ours) {
+                fields.changes.push(FieldChange { field: format!("{path:#}"), change });
+                continue;
+            }
+            let rule = self.frame.rule(self.key, path);
+            match rule {
+                Rule::Take => {
+                    fields.changes.push(FieldChange { field: format!("{path:#}"), change });
+                    fields.taken.push(self.foreign(path, Some(rule)));
+                }
+                Rule::Keep => {
+                    fields.kept.push(self.foreign(path, Some(rule)));
+                    fields.left.insert(format!("{path:#}"));
+                    let left = self.left_out(path);
+                    if let Some(found) = found {
+                        self.typed.replace(&mut fields.whole, path, without_nulls(found));
+                    } else {
+                        self.typed.remove(&mut fields.whole, &left);
+                    }
+                    self.typed.remove(&mut fields.body, &left);
+                }
+                Rule::Stop => {
+                    fields.gone &= found.is_none();
+                    fields.conflicts.push(self.foreign(path, Some(rule)));
+                }
             }
         }
-        self.others(&mut draft, &result, &given);
-        draft.changes.sort();
-        draft.changes.dedup();
-        draft.kept.sort();
-        let Draft { mut body, whole, changes, taken, kept, conflicts, gone, .. } = draft;
+        fields
+    }
 
-        let owns_all = applied_fields(self.frame, self.key, &body)?.difference(&ours).leaves().paths();
+    fn step(self, wave: Wave) -> Result<Step, PlanError> {
+        let ours = owned(&self.owners, is_ours);
+        let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
+        leaves.retain(|path| !is_identity(path));
+        let mut fields = self.judge(&leaves, &ours);
+        let (result, given) = self.merged(&mut fields)?;
+        for path in ours.union(&given).leaves().paths() {
+            let select = |object| self.typed.find(object, &path);
+            if select(&self.live).is_some() && select(&result).is_none() {
+                fields.repeats = false;
+                fields.changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
+            }
+        }
+        self.others(&mut fields, &result, &given);
+        fields.changes.sort();
+        fields.changes.dedup();
+        fields.kept.sort();
+        let Fields { mut body, whole, changes, taken, kept, conflicts, gone, repeats, .. } = fields;
+
+        let owns_all = if body == *self.sides.desired {
+            self.desired_fields.difference(&ours)
+        } else {
+            created(self.frame, self.key, &body)?.1.difference(&ours)
+        };
+        let owns_all = owns_all.leaves().paths();
         let unowned = owns_all.iter().any(|path| !is_identity(path) && !self.is_a_controllers(path));
         let (outcome, cause) = if !conflicts.is_empty() {
             (Outcome::Conflict, conflict_cause(&conflicts, gone))
@@ -262,7 +357,7 @@ impl<'a> Decision<'a> {
         } else {
             (Outcome::Unchanged, String::new())
         };
-        let immutable = immutable_changes(self.key, &self.live, self.sides.desired);
+        let immutable = immutable_changes(self.key, &self.live, &self.wanted);
         let (outcome, cause) = match outcome {
             _ if immutable.is_empty() => (outcome, cause),
             Outcome::Conflict => (outcome, cause),
@@ -277,7 +372,7 @@ impl<'a> Decision<'a> {
             Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
             None => (Vec::new(), None),
         };
-        let precondition = precondition(&leaves, &self.live, self.typed, &self.owners, secret);
+        let precondition = precondition(&leaves, &self.live, self.typed, &self.owners, is_secret(self.key));
         Ok(Step {
             outcome,
             cause,
@@ -289,63 +384,21 @@ impl<'a> Decision<'a> {
             taken_over,
             body,
             managed_fields: handed.or(adopted),
+            repeats: repeats && outcome == Outcome::Updated,
             ..blank(self.key, wave, precondition)
         })
     }
 
-    fn api_version(&self) -> &str {
-        object::text(self.sides.desired, "/apiVersion")
+    /// The fields that were last applied, if somebody else has fields that could be left of them.
+    fn base_fields(&self) -> FieldSet {
+        let others = self.owners.iter().any(|o| !is_ours(o) && o.subresource.is_none());
+        let base = self.base.as_ref().filter(|_| others);
+        let fields = base.and_then(|base| created(self.frame, self.key, base).ok());
+        fields.map(|(_, fields)| fields).unwrap_or_default()
     }
 
-    /// Holds every field of the release against the cluster.
-    fn compare(&self, leaves: &[Path], ours: &FieldSet, secret: bool) -> Draft {
-        let mut draft = Draft {
-            body: self.sides.desired.clone(),
-            whole: self.sides.desired.clone(),
-            gone: true,
-            ..Draft::default()
-        };
-        for path in leaves {
-            let Some(wanted) = self.typed.find(self.sides.desired, path) else { continue };
-            let base = self.base.as_ref().and_then(|b| self.typed.find(b, path));
-            let base = base.filter(|b| !(secret && b.is_null()));
-            let found = self.typed.find(&self.live, path);
-            if let Some(found) = found.filter(|found| settled(found, wanted, base)) {
-                // What the server has put beside it stays: a list that is written as one value would lose it.
-                if found != wanted {
-                    self.typed.replace(&mut draft.body, path, without_nulls(found));
-                }
-                continue;
-            }
-            let change = if found.is_some() { Change::Set } else { Change::Add };
-            if self.may_move(path, base, found, ours) {
-                draft.changes.push(FieldChange { field: format!("{path:#}"), change });
-                continue;
-            }
-            let rule = self.frame.rule(self.key, path);
-            match rule {
-                Rule::Take => {
-                    draft.changes.push(FieldChange { field: format!("{path:#}"), change });
-                    draft.taken.push(self.foreign(path, Some(rule)));
-                }
-                Rule::Keep => {
-                    draft.kept.push(self.foreign(path, Some(rule)));
-                    draft.left.insert(format!("{path:#}"));
-                    let left = self.left_out(path);
-                    if let Some(found) = found {
-                        self.typed.replace(&mut draft.whole, path, without_nulls(found));
-                    } else {
-                        self.typed.remove(&mut draft.whole, &left);
-                    }
-                    self.typed.remove(&mut draft.body, &left);
-                }
-                Rule::Stop => {
-                    draft.gone &= found.is_none();
-                    draft.conflicts.push(self.foreign(path, Some(rule)));
-                }
-            }
-        }
-        draft
+    fn api_version(&self) -> &str {
+        object::text(self.sides.desired, "/apiVersion")
     }
 
     /// What is left out when a field is left to others: the item that it lies in, if all of that is theirs and gone. An
@@ -360,32 +413,33 @@ impl<'a> Decision<'a> {
     }
 
     /// What the object is after the step, and the fields of others that are ours before it, so that they go.
-    fn merged(&self, draft: &mut Draft) -> Result<(Value, FieldSet), PlanError> {
+    fn merged(&self, fields: &mut Fields) -> Result<(Value, FieldSet), PlanError> {
         let mut given = FieldSet::new();
         let mut left = false;
-        let result = merge(self.frame, self.key, Some(&self.live), &draft.body, true)?;
-        for Namesake { theirs, ours } in namesakes(self.key, self.typed, &draft.body, &result) {
+        let result = merge(self.frame, self.key, Some(&self.live), &fields.body, true)?;
+        for Namesake { theirs, ours } in namesakes(self.key, self.typed, &fields.body, &result) {
             let rule = self.frame.rule(self.key, &ours);
             let foreign = self.foreign(&theirs, Some(rule));
             match rule {
                 Rule::Take => {
                     given = given.union(&owned_below(&self.owners, &theirs));
-                    draft.taken.push(foreign);
+                    fields.taken.push(foreign);
                 }
                 Rule::Keep => {
                     left = true;
-                    self.typed.remove(&mut draft.body, &ours);
-                    self.typed.remove(&mut draft.whole, &ours);
-                    draft.left.insert(foreign.field.clone());
-                    draft.kept.push(foreign);
+                    self.typed.remove(&mut fields.body, &ours);
+                    self.typed.remove(&mut fields.whole, &ours);
+                    fields.left.insert(foreign.field.clone());
+                    fields.kept.push(foreign);
                 }
                 Rule::Stop => {
-                    draft.gone = false;
-                    draft.conflicts.push(foreign);
+                    fields.gone = false;
+                    fields.conflicts.push(foreign);
                 }
             }
         }
-        for path in torsos(self.key, self.typed, &self.base_fields, self.sides.desired, &self.live, &result) {
+        let base = self.base_fields();
+        for path in torsos(self.key, self.typed, &base, self.sides.desired, &self.live, &result) {
             let rule = self.frame.rule(self.key, &path);
             let below = owned_below(&self.owners, &path);
             let others = below.leaves().paths();
@@ -393,10 +447,10 @@ impl<'a> Decision<'a> {
             let said = Some(rule).filter(|rule| *rule != Rule::Stop);
             let foreign = others.map(|leaf| self.foreign(leaf, said)).filter(|f| !f.owners.is_empty());
             if rule == Rule::Keep {
-                draft.gone = false;
-                draft.conflicts.extend(foreign);
+                fields.gone = false;
+                fields.conflicts.extend(foreign);
             } else {
-                draft.taken.extend(foreign);
+                fields.taken.extend(foreign);
                 given = given.union(&below);
             }
         }
@@ -410,7 +464,7 @@ impl<'a> Decision<'a> {
             let fields = hand_over(&self.live, &given, self.api_version());
             metadata.insert("managedFields".to_owned(), fields);
         }
-        Ok((merge(self.frame, self.key, Some(&live), &draft.body, true)?, given))
+        Ok((merge(self.frame, self.key, Some(&live), &fields.body, true)?, given))
     }
 
     /// Whether the object may be deleted to be created again. What runs pods takes them with it, so that the release has
@@ -420,12 +474,24 @@ impl<'a> Decision<'a> {
         may_be_replaced(self.key) && (!runs_pods(self.key) || immutable.iter().all(consented))
     }
 
+    /// What was last applied at a path, in the form in which a server keeps it.
+    fn last_kept(&self, path: &Path) -> Option<Value> {
+        let base = self.base.as_ref()?;
+        let kept = created(self.frame, self.key, base).map(|(kept, _)| kept);
+        self.typed.find(kept.as_ref().unwrap_or(base), path).cloned()
+    }
+
     /// Whether the release may change a field without asking: nobody else has touched it since it was last applied.
     fn may_move(&self, path: &Path, base: Option<&Value>, found: Option<&Value>, ours: &FieldSet) -> bool {
         let others = || self.owners.iter().any(|o| !is_ours(o) && o.fields.touches(path));
         match (base, found) {
             // It is as it was last applied.
             (Some(base), Some(found)) if settled(found, base, None) => true,
+            (Some(_), Some(found))
+                if self.last_kept(path).is_some_and(|base| settled(found, &base, None)) =>
+            {
+                true
+            }
             // Somebody has taken away what was applied.
             (Some(_), None) => ours.contains(path),
             // It is new in the release, and nobody has it.
@@ -444,7 +510,7 @@ impl<'a> Decision<'a> {
     }
 
     /// Fields of people that the release does not have. They stay, unless what they lie in goes: then they are told.
-    fn others(&self, draft: &mut Draft, result: &Value, given: &FieldSet) {
+    fn others(&self, fields: &mut Fields, result: &Value, given: &FieldSet) {
         let mut kept: BTreeMap<String, ForeignField> = BTreeMap::new();
         for owner in &self.owners {
             if is_ours(owner) || owner.subresource.is_some() || is_controller(&self.owners, &owner.manager) {
@@ -452,7 +518,7 @@ impl<'a> Decision<'a> {
             }
             for path in owner.fields.leaves().paths() {
                 let text = format!("{path:#}");
-                if text.starts_with(".status") || is_identity(&path) || draft.left.contains(&text) {
+                if text.starts_with(".status") || is_identity(&path) || fields.left.contains(&text) {
                     continue;
                 }
                 if self.desired_fields.touches(&path) {
@@ -463,19 +529,19 @@ impl<'a> Decision<'a> {
                 } else if self.typed.find(&self.live, &path).is_some() && !given.contains(&path) {
                     let rule = self.frame.rule(self.key, &path);
                     if rule == Rule::Keep {
-                        draft.gone = false;
-                        draft.conflicts.push(self.foreign(&path, Some(rule)));
+                        fields.gone = false;
+                        fields.conflicts.push(self.foreign(&path, Some(rule)));
                     } else {
                         let said = Some(rule).filter(|rule| *rule == Rule::Take);
-                        draft.taken.push(self.foreign(&path, said));
-                        draft.changes.push(FieldChange { field: text, change: Change::Remove });
+                        fields.taken.push(self.foreign(&path, said));
+                        fields.changes.push(FieldChange { field: text, change: Change::Remove });
                     }
                 }
             }
         }
-        draft.kept.extend(kept.into_values());
-        draft.taken.sort();
-        draft.taken.dedup();
+        fields.kept.extend(kept.into_values());
+        fields.taken.sort();
+        fields.taken.dedup();
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::node::NodeFacts;
 use crate::object::{Frame, Sides, blank, decide};
+use crate::on_offer::OnOffer;
 use crate::people::PlannedNotebook;
 use crate::pin::Adjusted;
 use crate::step::{Outcome, Step};
@@ -123,6 +124,9 @@ pub struct Plan {
     /// The models for which something changes, and how their pods get it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub models: Vec<Forecast>,
+    /// Components that fit the cluster and that nobody has asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on_offer: Vec<OnOffer>,
 }
 
 /// How many steps end in each outcome.
@@ -217,12 +221,16 @@ fn holds_data(key: &ObjectKey) -> Option<&'static str> {
     }
 }
 
-/// How many notebooks use an image of the catalogue, as its status says.
-fn in_use(object: &Value) -> u64 {
+/// Why an object that the release no longer has is not taken away yet: notebooks use the image of the catalogue that it
+/// is, as its status says.
+pub fn still_used(object: &Value) -> Option<String> {
     if object.get("kind").and_then(Value::as_str) != Some("NotebookImage") {
-        return 0;
+        return None;
     }
-    object.pointer("/status/inUse").and_then(Value::as_u64).unwrap_or_default()
+    let users = object.pointer("/status/inUse").and_then(Value::as_u64).filter(|users| *users > 0)?;
+    Some(format!(
+        "the release no longer offers it, but {users} notebooks use it; it goes with a run after they are gone"
+    ))
 }
 
 /// What happens to objects that only the previous release had.
@@ -238,13 +246,7 @@ fn leftovers(
         .filter_map(|key| Some((key, live.get(key)?)))
         .map(|(key, object)| {
             let (outcome, cause) = match (previous.inventory.get(key), holds_data(key)) {
-                (Some(Origin::Created), _) if in_use(object) > 0 => (
-                    Outcome::Kept,
-                    format!(
-                        "the release no longer offers it, but {} notebooks use it; it goes with a run after they are gone",
-                        in_use(object)
-                    ),
-                ),
+                (Some(Origin::Created), _) if let Some(why) = still_used(object) => (Outcome::Kept, why),
                 (Some(Origin::Created), None) => (Outcome::Pruned, "the release no longer has it".to_owned()),
                 (Some(Origin::Created), Some(why)) => {
                     (Outcome::KeptByUser, format!("the release no longer has it, but {why}"))

@@ -117,7 +117,13 @@ pub fn rights(release: &Release) -> Vec<PolicyRule> {
     rights.add(None, "apiextensions.k8s.io", "customresourcedefinitions", &["get", "list"]);
     // Journal, state, bundles, history; the lease.
     rights.add(Some(SYSTEM_NAMESPACE), "", "configmaps", &APPLY);
-    rights.add(Some(SYSTEM_NAMESPACE), "coordination.k8s.io", "leases", &["create", "get", "patch"]);
+    rights.add(Some(SYSTEM_NAMESPACE), "", "secrets", &APPLY);
+    rights.add(
+        Some(SYSTEM_NAMESPACE),
+        "coordination.k8s.io",
+        "leases",
+        &["create", "delete", "get", "patch"],
+    );
     for namespace in namespaces {
         // Images are brought to nodes by pods, and what runs is read from pods.
         rights.add(Some(namespace), "", "pods", &APPLY);

@@ -131,6 +131,10 @@ pub struct Step {
     /// The `managedFields` to put in place before applying, so that fields that the release no longer has vanish.
     #[serde(skip)]
     pub managed_fields: Option<Value>,
+    /// Whether we have applied every field before that the step would write. The server then keeps them in a form of its
+    /// own, and writing them again would change nothing: only the server can tell, by a dry run.
+    #[serde(skip)]
+    pub repeats: bool,
 }
 
 impl Step {
@@ -144,6 +148,19 @@ impl Step {
         precondition: Digest,
     ) -> Self {
         Self { outcome, cause, body: live, ..blank(key, wave, precondition) }
+    }
+
+    /// The step when the server has said that it would change nothing.
+    #[must_use]
+    pub fn settled(self) -> Self {
+        Self {
+            outcome: Outcome::Unchanged,
+            cause: String::new(),
+            changes: Vec::new(),
+            taken: Vec::new(),
+            repeats: false,
+            ..self
+        }
     }
 
     /// Whether the step writes anything.

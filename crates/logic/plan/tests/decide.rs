@@ -344,3 +344,26 @@ fn a_step_that_writes_over_more_than_the_plan_said_names_the_fields() {
     let created = run(None);
     assert_eq!(run(Some(&edit(json!({"a": "1", "b": "9"})))).beyond(&created), [".data.a", ".data.b"]);
 }
+
+fn service(target: i64) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"},
+        "spec": {"ports": [{"port": 80, "targetPort": target}]}})
+}
+
+/// A port is known by number and protocol, and a protocol that is not written is TCP.
+#[test]
+fn a_port_that_does_not_say_its_protocol_is_moved_all_the_same() {
+    let base = service(1);
+    let mut live = applied(None, &base);
+    live["spec"]["ports"][0]["protocol"] = json!("TCP");
+    let step = |desired: &Value| {
+        step(&Case { desired, base: Some(&base), live: Some(&live), ours: true, rules: "[]" })
+    };
+    assert_eq!(step(&base).outcome, Outcome::Unchanged);
+    let moved = step(&service(2));
+    assert_eq!(
+        changes(&moved),
+        [(".spec.ports[port=80,protocol=\"TCP\"].targetPort".to_owned(), Change::Set)]
+    );
+    assert_eq!(carried_out(&moved, &live)["spec"]["ports"][0]["targetPort"], json!(2));
+}

@@ -36,6 +36,7 @@ macro_rules! table {
     (@upgrade $upgrade:ident) => { $crate::InUpgrade::$upgrade };
 }
 
+pub mod audit;
 pub mod contents;
 pub mod fallbacks;
 pub mod identity;
@@ -45,7 +46,7 @@ pub mod references;
 pub mod release;
 pub mod run;
 
-const TABLES: [&[CodeInfo]; 8] = [
+const TABLES: [&[CodeInfo]; 9] = [
     references::TABLE,
     publication::TABLE,
     identity::TABLE,
@@ -54,6 +55,7 @@ const TABLES: [&[CodeInfo]; 8] = [
     input::TABLE,
     release::TABLE,
     run::TABLE,
+    audit::TABLE,
 ];
 
 const COUNT: usize = {

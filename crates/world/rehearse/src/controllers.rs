@@ -31,7 +31,7 @@ impl Controllers {
         let operator = Operator::new(Parts {
             cluster: self.cluster,
             clock: self.clock,
-            registries: Box::new(move || Box::pin(std::future::ready(Ok(registry.clone())))),
+            registries: Box::new(move || Box::pin(std::future::ready(Ok((registry.clone(), Vec::new()))))),
             entropy: self.entropy,
             ask: Box::new(|_| Box::pin(std::future::ready(Err("notebooks here only sleep".to_owned())))),
             identity: "operator/rehearsal".to_owned(),

@@ -119,12 +119,14 @@ pub(crate) async fn try_request(
         let (parts, body) = response.into_parts();
         anyhow::Ok(http::Response::from_parts(parts, body.collect().await?.to_bytes().to_vec()))
     };
+    let mut asked = std::pin::pin!(asked);
     tokio::select! {
         biased;
-        response = asked => response,
-        ended = connection => Err(match ended {
-            Ok(()) => anyhow::anyhow!("the connection ended before the answer"),
-            Err(error) => error.into(),
-        }),
+        response = &mut asked => response,
+        // A server may end the connection with the end of its answer.
+        ended = connection => match ended {
+            Ok(()) => asked.await,
+            Err(error) => Err(error.into()),
+        },
     }
 }

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
+mod disturbed;
 mod inference;
 mod jupyter;
 mod notebooks;
 mod platform;
 mod small_release;
 mod stale_tag;
+mod stand_ins;
 mod story;

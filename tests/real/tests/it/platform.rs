@@ -1,43 +1,14 @@
 //! The platform's two releases on a real cluster, with small images in place of the real ones: installed, upgraded by runs
 //! that are killed, taken back, removed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
 
-use scantling_contents::{ImageDescription, LayerDescription, build};
-use scantling_real_tests::{File, RealCluster, image};
+use scantling_real_tests::RealCluster;
 use serde_json::{Value, json};
 
-use crate::common::{
-    binary, done, get, kubectl, push_image, push_operator, said, scantling, soon, writes_since,
-};
-
-/// Packages of the images of a release: what a catalogue shows of them is read from there.
-fn packages(release: &str) -> Vec<(&'static str, BTreeMap<String, String>)> {
-    let of = |list: &[(&str, &str)]| list.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-    let newer = release == "2026.2";
-    let lab = ("jupyterlab", if newer { "4.5.1" } else { "4.4.9" });
-    let learn = ("scikit-learn", if newer { "1.8.0" } else { "1.7.2" });
-    vec![
-        ("minimal", of(&[lab])),
-        ("datascience", of(&[lab, learn, ("pandas", "2.3.3"), ("matplotlib", "3.10.7")])),
-        ("mlserver", of(&[("mlserver", "1.7.1"), learn])),
-    ]
-}
-
-/// Pushes an image of each name of a release that has its packages and sleeps; the operator's is the operator.
-fn push_stand_ins(cluster: &RealCluster, release: &str) {
-    let script = "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done";
-    let about = BTreeMap::from([("/etc/release".to_owned(), File::text(release))]);
-    let base = image(&about, &["/bin/sh", "-c", script]).unwrap();
-    for (name, packages) in packages(release) {
-        let path = "/usr/lib/python3.11/site-packages".to_owned();
-        let layers = vec![LayerDescription::Python { path, packages }];
-        let image = build(&ImageDescription { layers, ..Default::default() }, Some(&base)).unwrap();
-        push_image(cluster, &image, &format!("{name}:{release}"));
-    }
-    push_operator(cluster, release);
-}
+use crate::common::{binary, done, get, kubectl, scantling, soon, writes_since};
+use crate::stand_ins::push_stand_ins;
 
 /// The images that people are offered: `name:tag`, with what is shown of each.
 fn offered(cluster: &RealCluster) -> BTreeMap<String, String> {
@@ -101,12 +72,23 @@ fn both_releases_with_small_images() {
         }),
     );
 
-    // The upgrade is killed three times, ever later, and the last one ends it.
-    for writes in [3, 8, 20] {
-        kill_after(&cluster, &upgrade(two), writes);
-    }
-    let text = continued(&cluster, &upgrade(two));
+    // The command is killed on the way there and on the way back: the operator brings its runs to the end.
+    let from = format!("--from-file=endpoints.json={}", cluster.endpoints().display());
+    cluster.run(&["create", "configmap", "scantling-registries", "-n", "scantling-system", &from]).unwrap();
+    kill_after(&cluster, &upgrade(two), 8);
+    finished_by_the_operator(&cluster, "upgrade", "2026.2");
+    kill_after(&cluster, &["rollback", "--yes"], 8);
+    finished_by_the_operator(&cluster, "rollback", "2026.1");
+    // The other way round: the operator is killed when it has taken over, and the command ends it.
+    kill_after(&cluster, &upgrade(two), 8);
+    kill_operator(&cluster);
+    let text = done(&cluster, &upgrade(two));
     println!("{text}");
+    let (runs, platform) = (past(&cluster), get(&cluster, &["platform", "platform"]));
+    let holder = runs[0]["holder"].as_str().unwrap();
+    assert!(holder.starts_with("cli/"), "{:#}", runs[0]);
+    assert_eq!((&runs[0]["action"], &runs[0]["outcome"]), (&json!("upgrade"), &json!("finished")));
+    assert_eq!(platform["spec"]["release"]["version"], "2026.2");
     let images = offered(&cluster);
     assert!(images.values().any(|it| it.contains("1.8.0")), "{images:#?}");
     let seen = cluster.requests().unwrap().len();
@@ -118,6 +100,7 @@ fn both_releases_with_small_images() {
     println!("{}", done(&cluster, &["rollback", "--yes"]));
     assert!(done(&cluster, &["status"]).contains("2026.1"));
     done(&cluster, &upgrade(two));
+    cluster.run(&["delete", "configmap", "scantling-registries", "-n", "scantling-system"]).unwrap();
     println!("{}", done(&cluster, &["uninstall", "--yes"]));
     let mine = |it: &&String| {
         !before.contains(it) && ![" anna/", " kube-node-lease/"].iter().any(|of| it.contains(of))
@@ -133,24 +116,68 @@ fn kill_after(cluster: &RealCluster, arguments: &[&str], writes: usize) {
     let seen = cluster.requests().unwrap().len();
     let mut child =
         scantling(cluster, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    soon("the moment to kill", 90, || {
-        let ended = child.try_wait().unwrap().is_some();
-        (ended || writes_since(cluster, seen).len() >= writes).then_some(())
-    });
-    let _ = child.kill();
+    let started = std::time::Instant::now();
+    while writes_since(cluster, seen).len() < writes {
+        assert!(child.try_wait().unwrap().is_none(), "{arguments:?} ended before it was killed");
+        assert!(started.elapsed().as_secs() < 90, "{arguments:?} writes nothing");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child.kill().unwrap();
     child.wait().unwrap();
     println!("killed after {} writes", writes_since(cluster, seen).len());
-    // Its lease has to run out before another one takes over.
-    std::thread::sleep(std::time::Duration::from_secs(16));
 }
 
-/// Runs until the lease of a run that was killed has expired, and gives what it prints then.
-fn continued(cluster: &RealCluster, arguments: &[&str]) -> String {
-    soon("the end of the run", 300, || {
-        let (text, code) = said(scantling(cluster, arguments));
-        if code != 0 {
-            println!("not yet: {text}");
+/// The runs that the cluster has seen, newest first.
+fn past(cluster: &RealCluster) -> Vec<Value> {
+    let text = done(cluster, &["history", "--output", "json"]);
+    serde_json::from_str::<Value>(&text).unwrap()["runs"].as_array().unwrap().clone()
+}
+
+/// Waits until the operator has brought a run to its end: while it does so the platform says so, and afterwards the history.
+fn finished_by_the_operator(cluster: &RealCluster, action: &str, version: &str) {
+    let before = past(cluster).len();
+    let mut holders = BTreeSet::new();
+    let run = soon("the end of the run", 240, || {
+        let status = get(cluster, &["platform", "platform"])["status"].clone();
+        holders.extend(status["run"]["holder"].as_str().map(ToOwned::to_owned));
+        let settled = status["release"] == version && status["run"].is_null();
+        let runs = past(cluster);
+        (settled && runs.len() > before).then(|| runs[0].clone())
+    });
+    println!("{run:#}\nheld by {holders:?}");
+    assert_eq!((&run["action"], &run["version"]), (&json!(action), &json!(version)));
+    assert_eq!(run["outcome"], "finished");
+    let holder = run["holder"].as_str().unwrap();
+    assert!(holder.starts_with("operator/"), "{run:#}");
+    assert!(holders.iter().any(|it| it.starts_with("operator/")), "{holders:?}");
+}
+
+/// Kills the operator, without a word to it, when it has begun to write for a run that it took over.
+fn kill_operator(cluster: &RealCluster) {
+    let seen = cluster.requests().unwrap().len();
+    let started = std::time::Instant::now();
+    let continues = |cluster: &RealCluster| {
+        let requests = cluster.requests().unwrap();
+        requests.iter().skip(seen).any(|it| {
+            it.is_write() && it.user.ends_with(":scantling-operator") && it.uri.contains("/scantling-journal")
+        })
+    };
+    while !continues(cluster) {
+        assert!(started.elapsed().as_secs() < 120, "the operator takes nothing over");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    // It must neither hear that it is to end, which would give its leases back, nor come back under its name, to which they belong.
+    let signal = |signal: &str| {
+        for node in cluster.nodes() {
+            let script = format!("pkill -{signal} -f '^/usr/bin/[s]cantling operator' || true");
+            cluster.node_run(node, &script).unwrap();
         }
-        (code == 0).then_some(text)
-    })
+    };
+    signal("STOP");
+    let lease = get(cluster, &["lease", "scantling-run", "-n", "scantling-system"]);
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap();
+    let pod = holder.strip_prefix("operator/").expect("the operator holds the lease");
+    cluster.run(&["delete", "pod", pod, "-n", "scantling-system", "--force", "--grace-period=0"]).unwrap();
+    signal("KILL");
+    println!("killed {holder}");
 }

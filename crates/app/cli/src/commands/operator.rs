@@ -63,7 +63,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         };
         let verbose = arguments.verbose;
         let operator = Arc::new(Operator::new(Parts {
-            registries: registries(arguments.registries.clone(), connected.cluster.clone()),
+            registries: registries(
+                arguments.registries.clone(),
+                connected.cluster.clone(),
+                arguments.namespace.clone(),
+            ),
             cluster: connected.cluster,
             clock: clock(),
             entropy: entropy()?,
@@ -108,18 +112,23 @@ async fn told_to_end(stop: &watch::Sender<bool>) -> Failure {
     Failure::failed("ended at the second signal; leases end by themselves within 30 seconds")
 }
 
-/// Rules and credentials as they are when somebody asks: mounted files first, then the cluster's own.
-fn registries(arguments: RegistryArguments, cluster: Cluster) -> Box<scantling_operator::Registries> {
+/// Rules and credentials as they are when somebody asks: mounted files first, then the cluster's own, with the pull secrets of
+/// the platform's namespace.
+fn registries(
+    arguments: RegistryArguments,
+    cluster: Cluster,
+    namespace: String,
+) -> Box<scantling_operator::Registries> {
     let arguments = Arc::new(arguments);
     Box::new(move || {
-        let (arguments, cluster) = (arguments.clone(), cluster.clone());
+        let (arguments, cluster, namespace) = (arguments.clone(), cluster.clone(), namespace.clone());
         Box::pin(async move {
             let (mut mirrors, mut keyring) = arguments.as_mounted().rules().map_err(Failure::into_message)?;
             add_kept_rules(&cluster, &mut mirrors).await?;
-            read_registry_rules(&cluster, None, &mut mirrors, &mut keyring)
+            let unread = read_registry_rules(&cluster, Some(&namespace), &mut mirrors, &mut keyring)
                 .await
                 .map_err(|error| error.to_string())?;
-            client(mirrors, keyring).map_err(Failure::into_message)
+            Ok((client(mirrors, keyring).map_err(Failure::into_message)?, unread))
         })
     })
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use scantling_report::findings::Texts;
 use scantling_report::run::{Frame, Purpose};
-use scantling_run::{Action, rollback};
+use scantling_run::{Action, namespace_of_earlier, rollback};
 
 use crate::cluster::{ClusterArguments, options};
 use crate::outcome::{Failure, Outcome};
@@ -34,8 +34,11 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     runs::runtime()?.block_on(async {
         let connected = arguments.cluster.connect().await?;
-        let env = connected.environment(&arguments.registries, None).await?;
         let to = arguments.to.as_deref();
+        let stored = connected.environment_without_registries()?;
+        // What cannot be gone back to is told by the run itself.
+        let namespace = namespace_of_earlier(&stored, to).await.ok().flatten();
+        let env = connected.environment(&arguments.registries, namespace.as_deref()).await?;
         let job = Job {
             frame: Frame {
                 action: Action::Rollback,

@@ -135,7 +135,7 @@ impl Cell {
         Parts {
             cluster: self.cluster(gate),
             clock: self.clock(),
-            registries: Box::new(move || Box::pin(std::future::ready(Ok(registry.clone())))),
+            registries: Box::new(move || Box::pin(std::future::ready(Ok((registry.clone(), Vec::new()))))),
             entropy: Entropy::from_seed(1),
             ask: Box::new(|_| Box::pin(std::future::ready(Err("nobody".to_owned())))),
             identity: format!("operator/{name}"),

@@ -32,6 +32,10 @@ use tower::{BoxError, Service};
 
 pub const INTERNAL: &str = "image-registry.openshift-image-registry.svc:5000";
 
+/// A part of a path, and what happens to objects that are applied there.
+type Mutation = (String, fn(&mut Value));
+/// Method and ending of the path of a request, and what somebody does just before it.
+type Interlude = (Method, String, fn(&Sandbox));
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
 /// When the client is cut off.
@@ -60,6 +64,13 @@ pub struct Sandbox {
     denied: Arc<Mutex<Vec<String>>>,
     /// Writes to paths that contain a text which are answered with 500 and a message, up to a time.
     away: Arc<Mutex<Vec<(String, Instant, String)>>>,
+    mutations: Arc<Mutex<Vec<Mutation>>>,
+    /// Paths of writes that are done and not answered, once.
+    lost: Arc<Mutex<Vec<String>>>,
+    /// What others do just before a write, once.
+    interludes: Arc<Mutex<Vec<Interlude>>>,
+    /// Reads that fail, and the status of the answer.
+    failing: Arc<Mutex<Vec<(String, u16)>>>,
     killed: Arc<Notify>,
 }
 
@@ -71,6 +82,10 @@ impl Sandbox {
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
             away: Arc::default(),
+            mutations: Arc::default(),
+            lost: Arc::default(),
+            interludes: Arc::default(),
+            failing: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -106,8 +121,62 @@ impl Sandbox {
         std::mem::take(&mut gate.log)
     }
 
+    /// The next write to a path is done, and its answer is lost.
+    pub fn lose_answer(&self, path: &str) {
+        self.lost.lock().unwrap().push(path.to_owned());
+    }
+
+    /// Just before the next such request to a path with this ending, somebody acts.
+    pub fn before(&self, method: Method, ending: &str, act: fn(&Self)) {
+        self.interludes.lock().unwrap().push((method, ending.to_owned(), act));
+    }
+
+    fn interrupted(&self, parts: &http::request::Parts) {
+        let due = {
+            let mut waiting = self.interludes.lock().unwrap();
+            let due = |(method, ending, _): &Interlude| {
+                *method == parts.method && parts.uri.path().ends_with(ending.as_str())
+            };
+            waiting.iter().position(due).map(|at| waiting.remove(at))
+        };
+        if let Some((_, _, act)) = due {
+            act(self);
+        }
+    }
+
+    /// From now on a webhook changes every object that is applied to a path with this part.
+    pub fn mutate(&self, part: &str, change: fn(&mut Value)) {
+        self.mutations.lock().unwrap().push((part.to_owned(), change));
+    }
+
+    fn admitted(&self, parts: &http::request::Parts, bytes: Bytes) -> Bytes {
+        let mutations = self.mutations.lock().unwrap();
+        let of_path = |(part, _): &&Mutation| parts.uri.path().contains(part.as_str());
+        let Some((_, change)) = mutations.iter().find(|m| parts.method == Method::PATCH && of_path(m)) else {
+            return bytes;
+        };
+        let mut object: Value = serde_json::from_slice(&bytes).unwrap();
+        change(&mut object);
+        Bytes::from(object.to_string())
+    }
+
     pub fn deny(&self, actions: &[&str]) {
         *self.denied.lock().unwrap() = actions.iter().map(|a| (*a).to_owned()).collect();
+    }
+
+    /// Lets reads fail whose address is a text, or has it in it if it ends with `?`.
+    pub fn fail_reads(&self, failing: &[(&str, u16)]) {
+        *self.failing.lock().unwrap() = failing.iter().map(|(text, s)| ((*text).to_owned(), *s)).collect();
+    }
+
+    fn fails(&self, address: &str) -> Option<Response<Answer>> {
+        let failing = self.failing.lock().unwrap();
+        let status = failing.iter().find(|(text, _)| {
+            if text.ends_with('?') { address.contains(text.as_str()) } else { address == text }
+        })?;
+        let body = serde_json::json!({"kind": "Status", "reason": "Test", "message": "a test says so"});
+        let body = Answer::new(Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}));
+        Some(Response::builder().status(status.1).body(body).unwrap())
     }
 
     fn denies(&self, path: &str, body: &[u8]) -> Option<Value> {
@@ -246,8 +315,10 @@ impl Service<Request<Body>> for Sandbox {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let bytes = body.collect().await?.to_bytes();
-            // A question about rights is posted and changes nothing.
-            let writes = parts.method != Method::GET && !parts.uri.path().contains("/selfsubject");
+            // A question about rights is posted and changes nothing, as a dry run does.
+            let writes = parts.method != Method::GET
+                && !parts.uri.path().contains("/selfsubject")
+                && !parts.uri.query().unwrap_or_default().contains("dryRun=All");
             let cut = {
                 let mut gate = sandbox.gate.lock().unwrap();
                 if writes {
@@ -276,15 +347,28 @@ impl Service<Request<Body>> for Sandbox {
                     .header("content-type", "application/json")
                     .body(body)?);
             }
+            if !writes && let Some(answer) = sandbox.fails(&parts.uri.to_string()) {
+                return Ok(answer);
+            }
             let never = || std::future::pending::<Result<Response<Answer>, BoxError>>();
             if cut.0 {
                 sandbox.killed.notify_one();
                 return never().await;
             }
+            sandbox.interrupted(&parts);
+            let bytes = sandbox.admitted(&parts, bytes);
+            let lost = {
+                let mut lost = sandbox.lost.lock().unwrap();
+                let at = lost.iter().position(|path| writes && path == parts.uri.path());
+                at.map(|at| lost.remove(at))
+            };
             let reply = sandbox.now(|world| world.handle(&Request::from_parts(parts, bytes)));
             if cut.1 {
                 sandbox.killed.notify_one();
                 return never().await;
+            }
+            if lost.is_some() {
+                return Err("the connection was closed".into());
             }
             Ok(match reply {
                 Reply::Once(response) => {

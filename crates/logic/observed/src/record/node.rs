@@ -30,6 +30,10 @@ pub struct NodeRecord {
     pub runtime: Text,
     /// The version of its kubelet; empty where it has not said so.
     pub kubelet: Text,
+    /// Its operating system as people say it, `Red Hat Enterprise Linux CoreOS 9.6`; empty where it has not said so.
+    pub os_image: Text,
+    /// When its kubelet sent this status (RFC 3339), so that its list of images is about as old; empty where it has not said so.
+    pub reported: Text,
     operating_system: Text,
     architecture: Text,
 }
@@ -90,6 +94,8 @@ struct Condition<'a> {
     kind: Str<'a>,
     #[serde(borrow, default)]
     status: Str<'a>,
+    #[serde(borrow, default, rename = "lastHeartbeatTime")]
+    last_heartbeat_time: Str<'a>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,6 +114,8 @@ struct NodeInfo<'a> {
     container_runtime_version: Str<'a>,
     #[serde(borrow, default)]
     kubelet_version: Str<'a>,
+    #[serde(borrow, default)]
+    os_image: Str<'a>,
     #[serde(borrow, default)]
     operating_system: Str<'a>,
     #[serde(borrow, default)]
@@ -136,6 +144,12 @@ impl NodeWire<'_> {
             disk_pressure: holds("DiskPressure"),
             runtime: info.container_runtime_version.kept(names),
             kubelet: info.kubelet_version.kept(names),
+            os_image: info.os_image.kept(names),
+            reported: conditions
+                .iter()
+                .find(|condition| condition.kind.0 == "Ready")
+                .map(|condition| condition.last_heartbeat_time.kept(names))
+                .unwrap_or_default(),
             operating_system: info.operating_system.kept(names),
             architecture: info.architecture.kept(names),
         }

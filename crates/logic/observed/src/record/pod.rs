@@ -86,6 +86,8 @@ pub struct ContainerRecord {
     pub ready: bool,
     /// Whether it is a sidecar: an init container that runs beside the others.
     pub is_sidecar: bool,
+    /// When what runs, or ran last, was started (RFC 3339); empty before.
+    pub started: Text,
     written_policy: Text,
     written_image_id: Text,
     run: RunState,
@@ -278,6 +280,8 @@ struct ContainerStatus<'a> {
     restart_count: Option<i64>,
     #[serde(borrow, default)]
     state: Option<State<'a>>,
+    #[serde(borrow, default)]
+    last_state: Option<State<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -301,6 +305,8 @@ struct Running<'a> {
 #[serde(rename_all = "camelCase")]
 struct Ended<'a> {
     #[serde(borrow, default)]
+    started_at: Str<'a>,
+    #[serde(borrow, default)]
     reason: Str<'a>,
     #[serde(default)]
     exit_code: Option<i64>,
@@ -314,7 +320,20 @@ struct Waiting<'a> {
     message: Str<'a>,
 }
 
-impl State<'_> {
+impl<'a> ContainerStatus<'a> {
+    /// A container that waits to be started again has run before.
+    fn started(&self) -> Option<&Str<'a>> {
+        let now = self.state.as_ref().and_then(State::started);
+        now.or_else(|| self.last_state.as_ref().and_then(State::started))
+    }
+}
+
+impl<'a> State<'a> {
+    fn started(&self) -> Option<&Str<'a>> {
+        let running = self.running.as_ref().map(|running| &running.started_at);
+        running.or_else(|| self.terminated.as_ref().map(|ended| &ended.started_at))
+    }
+
     fn run(self, names: &mut Names) -> RunState {
         if let Some(running) = self.running {
             RunState::Running(running.started_at.own())
@@ -346,6 +365,11 @@ fn containers(
             status_image: status.as_ref().map(|status| status.image.kept(names)).unwrap_or_default(),
             restarts: status.as_ref().and_then(|status| status.restart_count).unwrap_or_default(),
             ready: status.as_ref().and_then(|status| status.ready).unwrap_or_default(),
+            started: status
+                .as_ref()
+                .and_then(ContainerStatus::started)
+                .map(|started| started.kept(names))
+                .unwrap_or_default(),
             is_sidecar: kind == ContainerKind::Init && spec.restart_policy.0 == "Always",
             written_policy: spec.image_pull_policy.kept(names),
             written_image_id: status.as_ref().map(|status| status.image_id.kept(names)).unwrap_or_default(),

@@ -4,15 +4,18 @@ table! {
     MALFORMED_REFERENCE = "SCN0101", Error,
         "malformed reference",
         "the text stands where an image reference is expected but does not follow the reference grammar, so that nothing can pull it",
-        "write the reference as registry/repository:tag or registry/repository@sha256:digest";
+        "write the reference as registry/repository:tag or registry/repository@sha256:digest",
+        upgrade Refused;
     UNRESOLVED_PLACEHOLDER = "SCN0102", Error,
         "unresolved placeholder",
         "the text is a placeholder that nothing in the release fills, so that it reaches the cluster as it is written",
-        "give the placeholder a value, or remove the field";
+        "give the placeholder a value, or remove the field",
+        upgrade Refused;
     EMPTY_REFERENCE = "SCN0103", Error,
         "empty reference",
         "a field or variable that must name an image is empty",
-        "give it a reference with a digest";
+        "give it a reference with a digest",
+        upgrade Refused;
     UNCLASSIFIED = "SCN0104", Warning,
         "image-like text that could not be classified",
         "the text looks like an image reference but is neither well formed nor known to be something else",
@@ -28,7 +31,8 @@ table! {
     INDEX_OUT_OF_RANGE = "SCN0107", Error,
         "replacement of an element that does not exist",
         "a replacement writes to a list element by its index, and the list is shorter, so that the value goes nowhere or the placeholder stays",
-        "correct the index, or add the element";
+        "correct the index, or add the element",
+        upgrade Refused;
     UNUSED_PARAMETER = "SCN0108", Warning,
         "parameter that nothing reads",
         "the image is given as a parameter but no manifest uses the parameter's name, so that changing it changes nothing",
@@ -40,5 +44,6 @@ table! {
     MISSING_SOURCE = "SCN0110", Error,
         "replacement from a value that does not exist",
         "a replacement reads a key that its config map does not have, so that the build of the manifests fails or the placeholder stays",
-        "correct the key, or add it to the file that the config map is made from";
+        "correct the key, or add it to the file that the config map is made from",
+        upgrade Refused;
 }
