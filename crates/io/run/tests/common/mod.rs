@@ -63,7 +63,7 @@ pub struct Sandbox {
     /// Actions, `verb resource`, that the API server denies.
     denied: Arc<Mutex<Vec<String>>>,
     /// Writes to paths that contain a text which are answered with 500 and a message, up to a time.
-    away: Arc<Mutex<Vec<(String, Instant, String)>>>,
+    unasked: Arc<Mutex<Vec<(String, Instant, String)>>>,
     mutations: Arc<Mutex<Vec<Mutation>>>,
     /// Paths of writes that are done and not answered, once.
     lost: Arc<Mutex<Vec<String>>>,
@@ -71,6 +71,8 @@ pub struct Sandbox {
     interludes: Arc<Mutex<Vec<Interlude>>>,
     /// Reads that fail, and the status of the answer.
     failing: Arc<Mutex<Vec<(String, u16)>>>,
+    /// After how many writes everybody is turned away, with which status; without one no answer comes.
+    away: Arc<Mutex<Option<(usize, Option<u16>)>>>,
     killed: Arc<Notify>,
 }
 
@@ -82,6 +84,7 @@ impl Sandbox {
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
             away: Arc::default(),
+            unasked: Arc::default(),
             mutations: Arc::default(),
             lost: Arc::default(),
             interludes: Arc::default(),
@@ -169,14 +172,24 @@ impl Sandbox {
         *self.failing.lock().unwrap() = failing.iter().map(|(text, s)| ((*text).to_owned(), *s)).collect();
     }
 
+    /// Turns everybody away after some more writes.
+    pub fn turn_away(&self, away: Option<(usize, Option<u16>)>) {
+        self.gate.lock().unwrap().writes = 0;
+        *self.away.lock().unwrap() = away;
+    }
+
     fn fails(&self, address: &str) -> Option<Response<Answer>> {
         let failing = self.failing.lock().unwrap();
         let status = failing.iter().find(|(text, _)| {
             if text.ends_with('?') { address.contains(text.as_str()) } else { address == text }
         })?;
+        Some(Self::failure(status.1))
+    }
+
+    fn failure(status: u16) -> Response<Answer> {
         let body = serde_json::json!({"kind": "Status", "reason": "Test", "message": "a test says so"});
         let body = Answer::new(Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}));
-        Some(Response::builder().status(status.1).body(body).unwrap())
+        Response::builder().status(status).body(body).unwrap()
     }
 
     fn denies(&self, path: &str, body: &[u8]) -> Option<Value> {
@@ -196,13 +209,13 @@ impl Sandbox {
 
     /// Lets the server say, for a while, that it cannot ask the webhook that guards writes to a path.
     pub fn webhook_away(&self, path: &str, time: Duration, words: &str) {
-        self.away.lock().unwrap().push((path.to_owned(), Instant::now() + time, words.to_owned()));
+        self.unasked.lock().unwrap().push((path.to_owned(), Instant::now() + time, words.to_owned()));
     }
 
     fn unguarded(&self, path: &str) -> Option<Value> {
-        let away = self.away.lock().unwrap();
+        let unasked = self.unasked.lock().unwrap();
         let (.., words) =
-            away.iter().find(|(part, until, _)| path.contains(part) && Instant::now() < *until)?;
+            unasked.iter().find(|(part, until, _)| path.contains(part) && Instant::now() < *until)?;
         Some(serde_json::json!({
             "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
             "reason": "InternalError", "code": 500, "message": format!("Internal error occurred: {words}"),
@@ -346,6 +359,13 @@ impl Service<Request<Body>> for Sandbox {
                     .status(500)
                     .header("content-type", "application/json")
                     .body(body)?);
+            }
+            let away = *sandbox.away.lock().unwrap();
+            let written = sandbox.gate.lock().unwrap().writes;
+            match away.filter(|(after, _)| written > *after) {
+                Some((_, Some(status))) => return Ok(Self::failure(status)),
+                Some((_, None)) => return Err("connection refused".into()),
+                None => {}
             }
             if !writes && let Some(answer) = sandbox.fails(&parts.uri.to_string()) {
                 return Ok(answer);
