@@ -66,6 +66,9 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Health::NotYet(missing) if !wait.is_over() => {
+                    if let Some(set) = &object {
+                        self.replace_stuck_pod(key, set).await?;
+                    }
                     let missing = match &object {
                         Some(object) if wait.is_long() => self.with_reason(object, missing).await,
                         _ => missing,

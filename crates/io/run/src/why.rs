@@ -35,15 +35,14 @@ pub(crate) async fn why_not_ready(cluster: &Cluster, served: &Served, workload: 
     // What was made last is what is wanted now.
     pods.sort_by_key(|pod| Reverse((object::text(pod, "/metadata/creationTimestamp"), object::name(pod))));
     let said = pods.iter().find_map(|pod| Some((*pod, of_pod(pod)?)));
-    let words = match said {
-        Some((pod, words)) => format!("pod {}: {words}", object::name(pod)),
-        None => {
-            let events = match served.by_kind("", "Event") {
-                Some(events) => cluster.list(events, Some(namespace), None).await.unwrap_or_default(),
-                None => Vec::new(),
-            };
-            of_events(&events, workload, &pods).or_else(|| of_conditions(workload))?
-        }
+    let words = if let Some((pod, words)) = said {
+        format!("pod {}: {words}", object::name(pod))
+    } else {
+        let events = match served.by_kind("", "Event") {
+            Some(events) => cluster.list(events, Some(namespace), None).await.unwrap_or_default(),
+            None => Vec::new(),
+        };
+        of_events(&events, workload, &pods).or_else(|| of_conditions(workload))?
     };
     Some(bounded(&words))
 }
@@ -160,7 +159,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn pod(status: Value) -> Value {
+    fn pod(status: &Value) -> Value {
         json!({
             "kind": "Pod", "metadata": {"name": "p"},
             "spec": {"containers": [{"name": "main", "image": "a"}], "initContainers": [{"name": "load", "image": "b"}]},
@@ -204,7 +203,7 @@ mod tests {
             ),
             (json!({}), None),
         ] {
-            assert_eq!(of_pod(&pod(status.clone())).as_deref(), said, "{status}");
+            assert_eq!(of_pod(&pod(&status)).as_deref(), said, "{status}");
         }
     }
 
@@ -217,7 +216,7 @@ mod tests {
                 "lastTimestamp": at,
             })
         };
-        let pod = pod(json!({}));
+        let pod = pod(&json!({}));
         for (events, said) in [
             (
                 vec![event("Pod", "p", "Unhealthy", "Readiness probe failed: token=secret", "2")],
