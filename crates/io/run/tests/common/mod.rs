@@ -40,6 +40,9 @@ type Interlude = (Method, String, fn(&Sandbox));
 type Away = (usize, Option<u16>);
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
+/// After how many writes everybody is turned away, and with which status.
+type Away = (usize, Option<u16>);
+
 /// When the client is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
