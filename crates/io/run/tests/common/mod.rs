@@ -36,7 +36,12 @@ pub const INTERNAL: &str = "image-registry.openshift-image-registry.svc:5000";
 type Mutation = (String, fn(&mut Value));
 /// Method and ending of the path of a request, and what somebody does just before it.
 type Interlude = (Method, String, fn(&Sandbox));
+/// Writes that are still answered, and the status of what comes then; without one nobody answers.
+type Away = (usize, Option<u16>);
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
+
+/// After how many writes everybody is turned away, and with which status.
+type Away = (usize, Option<u16>);
 
 /// When the client is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,7 +77,7 @@ pub struct Sandbox {
     /// Reads that fail, and the status of the answer.
     failing: Arc<Mutex<Vec<(String, u16)>>>,
     /// After how many writes everybody is turned away, with which status; without one no answer comes.
-    away: Arc<Mutex<Option<(usize, Option<u16>)>>>,
+    away: Arc<Mutex<Option<Away>>>,
     killed: Arc<Notify>,
 }
 
