@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::StreamExt as _;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_cluster::{ClusterError, Resource};
 use scantling_plan::{NodeFacts, Origin, Previous, encode_string_data, is_applied};
 use serde_json::Value;
 
+use crate::apply::AT_ONCE;
 use crate::desired::{default_import_mode, types_of};
 use crate::event::{Stage, What};
-use crate::journal::{JOURNAL_NAME, Journal};
+use crate::history::{self, Ended};
+use crate::journal::{Action, JOURNAL_NAME, Journal};
 use crate::report::Stop;
 use crate::session::Session;
 use crate::state::{SYSTEM_NAMESPACE, State};
@@ -20,16 +23,16 @@ impl Session<'_> {
         self.stage = Stage::Read;
         self.served = self.env.cluster.served().await?;
         self.read_state().await?;
+        self.report.from = self.comes_from();
         self.tell(What::Started {
             release: self.report.release.clone(),
             version: self.report.version.clone(),
-            from: self.previous.version.clone(),
+            from: self.report.from.clone(),
         });
         if self.report.continued {
             let (started, reached) = (self.journal.started.clone(), self.journal.reached.clone());
             self.tell(What::Continued { started, reached });
         }
-        self.report.from.clone_from(&self.previous.version);
         self.nodes = self.list("", "Node", None).await?.iter().map(NodeFacts::read).collect();
         self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
         self.read_objects(kinds).await?;
@@ -43,6 +46,19 @@ impl Session<'_> {
             objects: self.live.len(),
         });
         Ok(())
+    }
+
+    /// The version that the run comes from: the one that is installed, but for going back from an upgrade that stopped, which
+    /// was never installed whole.
+    fn comes_from(&self) -> Option<String> {
+        let installed = self.previous.version.clone();
+        if self.journal.action != Action::Rollback || installed.as_ref() != Some(&self.report.version) {
+            return installed;
+        }
+        let open = self.open_run().ok().flatten().map(|run| run.version);
+        let last = history::read(&self.system_maps).into_iter().next();
+        let stopped = last.filter(|run| run.outcome == Ended::Stopped).map(|run| run.version);
+        [open, stopped].into_iter().flatten().find(|version| *version != self.report.version).or(installed)
     }
 
     /// Every object of a kind that the server serves; none if it does not.
@@ -132,8 +148,17 @@ impl Session<'_> {
                 scopes.entry((format!("{:#}", resource.gvk), namespace)).or_insert_with(|| resource.clone());
             }
         }
-        for ((_, namespace), resource) in scopes {
-            for object in self.env.cluster.list(&resource, namespace.as_deref(), None).await? {
+        let session: &Self = self;
+        let lists: Vec<(Resource, Result<Vec<Value>, ClusterError>)> = futures::stream::iter(scopes)
+            .map(|((_, namespace), resource)| async move {
+                let list = session.env.cluster.list(&resource, namespace.as_deref(), None).await;
+                (resource, list)
+            })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        for (resource, list) in lists {
+            for object in list? {
                 if resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace" {
                     self.namespaces.insert(object::name(&object).to_owned(), object.clone());
                 }
