@@ -123,6 +123,12 @@ fn unseen(facts: &Facts<'_>) -> Vec<String> {
             if blind == 1 { "1 node".to_owned() } else { format!("{blind} nodes") },
         ));
     }
+    for release in facts.knowledge.releases.iter().filter(|release| release.lock.is_none()) {
+        unseen.push(format!(
+            "what the names of {} mean: it has no release.lock (`scantling lock` makes it)",
+            release.title
+        ));
+    }
     let odd = facts.seen.pods.iter().flat_map(|pod| &pod.containers);
     let odd = odd.filter(|container| container.policy.is_none() && !container.image.is_empty()).count();
     if odd > 0 {

@@ -83,6 +83,8 @@ pub(crate) struct Facts<'k> {
     pub(crate) answers: Vec<Option<DigestId>>,
     /// When a container was started last on each node.
     started: Vec<Option<i64>>,
+    /// Digests under which repositories are shown.
+    own: BTreeSet<(String, DigestId)>,
     /// Repositories that some pod pulls with a secret.
     private: BTreeSet<String>,
     pub(crate) knowledge: &'k Knowledge,
@@ -113,10 +115,19 @@ enum Name {
 }
 
 impl Name {
-    fn read(text: &str, asked: &BTreeMap<Text, RefId>, images: &mut Images) -> Self {
+    fn read(
+        text: &str,
+        asked: &BTreeMap<Text, RefId>,
+        images: &mut Images,
+        own: &mut BTreeSet<(String, DigestId)>,
+    ) -> Self {
         let Ok(reference) = Reference::parse(text) else { return Self::Other };
         match reference.digest() {
-            Some(digest) => Self::Digest(images.id(digest)),
+            Some(digest) => {
+                let id = images.id(digest);
+                own.insert((reference.name(), id));
+                Self::Digest(id)
+            }
             None => asked.get(reference.canonical().as_str()).map_or(Self::Other, |id| Self::Tag(*id)),
         }
     }
@@ -139,6 +150,7 @@ impl<'k> Facts<'k> {
             meant: Vec::new(),
             answers: Vec::new(),
             started: Vec::new(),
+            own: BTreeSet::new(),
             private: BTreeSet::new(),
             knowledge,
         };
@@ -176,6 +188,12 @@ impl<'k> Facts<'k> {
     pub(crate) fn container(&self, pod: usize, container: usize) -> Option<(&PodSeen, &ContainerSeen)> {
         let pod = self.seen.pods.get(pod)?;
         Some((pod, pod.containers.get(container)?))
+    }
+
+    /// Was this digest seen as one of the repository that is asked for? Runtimes show another repository's digest where they know the
+    /// image under both, and some show none.
+    pub(crate) fn is_of_repository(&self, reference: RefId, digest: DigestId) -> bool {
+        self.asked.get(reference).is_some_and(|asked| self.own.contains(&(asked.reference.name(), digest)))
     }
 
     /// Has the node pulled anything that its list may not show yet?
@@ -266,7 +284,7 @@ impl<'k> Facts<'k> {
                 for text in &image.names {
                     let name = *names
                         .entry(text.clone())
-                        .or_insert_with(|| Name::read(text, &canonicals, &mut self.images));
+                        .or_insert_with(|| Name::read(text, &canonicals, &mut self.images, &mut self.own));
                     match name {
                         Name::Digest(id) if digests.contains(&id) => {}
                         Name::Digest(id) => digests.push(id),
@@ -292,7 +310,7 @@ impl<'k> Facts<'k> {
     /// What locks, registries and runtimes say about which digests are one image.
     fn learn(&mut self) {
         for release in &self.knowledge.releases {
-            for image in &release.lock.images {
+            for image in release.images() {
                 self.images.locked(image);
             }
         }
@@ -306,6 +324,9 @@ impl<'k> Facts<'k> {
                 let Some(digest) = container.digest.as_ref().map(|digest| self.images.id(digest)) else {
                     continue;
                 };
+                if let Some(repository) = &container.repository {
+                    self.own.insert((repository.to_string(), digest));
+                }
                 if let Some(config) = &container.config {
                     let config = self.images.id(config);
                     self.images.config(platform, digest, config);

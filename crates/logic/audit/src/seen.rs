@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_api::{ObjectKey, object};
-use scantling_image::{Digest, ImageId, Platform, PullPolicy};
+use scantling_image::{Digest, ImageId, Platform, PullPolicy, Reference};
 use scantling_observed::{
     ContainerRecord, ContainerState, Names, NodeImageRecord, NodeRecord, Observed, PodRecord, unix_seconds,
 };
@@ -65,6 +65,8 @@ pub(crate) struct ContainerSeen {
     /// The digest in its image ID.
     pub(crate) digest: Option<Digest>,
     pub(crate) image_id: Text,
+    /// The repository in its image ID, with its registry.
+    pub(crate) repository: Option<String>,
     /// The digest of the configuration, where the runtime shows it as the image's name.
     pub(crate) config: Option<Digest>,
     pub(crate) doing: Doing,
@@ -216,6 +218,7 @@ fn pod_of(observed: &Observed, pod: &PodRecord, node: Option<usize>) -> PodSeen 
         policy: volume.pull_policy(),
         digest: None,
         image_id: Text::default(),
+        repository: None,
         config: None,
         doing: Doing::Unreported,
         started: None,
@@ -242,12 +245,14 @@ fn pod_of(observed: &Observed, pod: &PodRecord, node: Option<usize>) -> PodSeen 
 
 fn container_of(container: &ContainerRecord, index: usize) -> ContainerSeen {
     let image_id = container.written_image_id();
+    let parsed = ImageId::parse(image_id).ok();
     ContainerSeen {
         part: Part::Container(container.kind, index),
         name: container.name.clone(),
         image: container.image.clone(),
         policy: container.pull_policy(),
-        digest: ImageId::parse(image_id).ok().map(|id| id.digest().clone()),
+        repository: parsed.as_ref().and_then(|id| id.reference().map(Reference::name)),
+        digest: parsed.map(|id| id.digest().clone()),
         image_id: image_id.clone(),
         config: config_of(&container.status_image, image_id),
         doing: match container.state() {

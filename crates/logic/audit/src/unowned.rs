@@ -18,7 +18,7 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
         .knowledge
         .releases
         .iter()
-        .flat_map(|release| &release.lock.images)
+        .flat_map(crate::knowledge::KnownRelease::images)
         .filter_map(|image| facts.images.known(&image.digest))
         .collect();
     let mut drafts: BTreeMap<&str, Draft> = BTreeMap::new();
