@@ -74,7 +74,7 @@ fn model(model: &Forecast) -> String {
         Some(Roll::Recreate { why }) => {
             format!("old pods go first, nobody answers until the new ones are ready: {why}")
         }
-        Some(Roll::Waits { why }) => format!("its pods stay: {why}"),
+        Some(Roll::Queued { why } | Roll::Waits { why }) => format!("its pods stay: {why}"),
     };
     format!("{runtime}{instead}{difference}: {roll}")
 }

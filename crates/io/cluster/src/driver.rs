@@ -9,6 +9,7 @@ mod attempts;
 mod cache;
 mod changes;
 mod kind_watch;
+mod named;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -17,10 +18,11 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures::stream::StreamExt as _;
 use jiff::Timestamp;
 use scantling_api::{GroupVersionKind, ObjectKey};
 use scantling_observed::Observed;
-use scantling_reconcile::{Action, Context, FIELD_SELECTORS, Interest, Known, Reconciler};
+use scantling_reconcile::{Action, Context, FIELD_SELECTORS, Interest, Known, Met, Reconciler};
 use serde::Serialize;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
@@ -30,14 +32,19 @@ use crate::cluster::{Cluster, Write};
 use crate::error::ClusterError;
 use crate::served::Served;
 
-use attempts::Attempts;
+use attempts::{Attempt, Attempts, Refused};
 use cache::Cache;
 pub use changes::Changes;
 use kind_watch::KindWatch;
+use named::Named;
 
 /// Reconcilers are asked again after this time even if nothing has changed: what they decide may depend on the time,
 /// and a kind that was not served may be by now.
 const RESYNC: Duration = Duration::from_mins(1);
+/// Every kind is listed anew after at most this time, at a moment of its own: what a watch should have told and did not is known then.
+const LIST_AGAIN: Duration = Duration::from_mins(30);
+/// Objects that are read by name at the same time.
+const NAMED_AT_A_TIME: usize = 8;
 /// Writes of one pass. What is beyond is asked for again in the next pass; a pass that long would hide changes.
 const WRITES_PER_PASS: usize = 1000;
 
@@ -115,6 +122,13 @@ pub enum Driven {
         /// Why.
         why: String,
     },
+    /// An object that is read by name could not be read; it is tried again.
+    Unread {
+        /// The object.
+        object: String,
+        /// Why.
+        why: String,
+    },
     /// A reconciler was asked.
     Reconciled {
         /// Its name.
@@ -139,8 +153,9 @@ impl Cluster {
     ///    5. the answers of writes count as seen at once; 6. go on with 2 when something has changed or is due.
     ///
     /// # Guarantees
-    /// Writes are made one at a time. An object whose write failed waits, with a growing and seeded pause, and holds up
-    /// no other. Nothing is decided before every kind has been listed.
+    /// Writes are made one at a time. A write that failed waits, with a growing and seeded pause, and so do those that come after it for the
+    /// sake of the same object, and no others; what the server said is told to the reconcilers. Nothing is decided before every kind has
+    /// been listed. What is not known is asked for before it is made. Of kinds that are read by name, nothing but what is named is read.
     ///
     /// # Errors
     /// When the server cannot even be asked which kinds it serves. Everything later is an event, not an end.
@@ -162,6 +177,7 @@ impl Cluster {
             chosen: false,
             choose: false,
             attempts: Attempts::new(self.jitter().clone()),
+            named: Named::default(),
             synced: false,
             known: settings.known.clone(),
         };
@@ -177,6 +193,7 @@ impl Cluster {
                     if Instant::now() >= resync {
                         resync = Instant::now() + RESYNC;
                         driver.refresh_served().await;
+                        driver.list_again();
                     }
                 }
             }
@@ -202,6 +219,7 @@ struct Driver<'a> {
     /// Whether what they look at may have changed.
     choose: bool,
     attempts: Attempts,
+    named: Named,
     synced: bool,
     known: watch::Receiver<Option<Arc<Known>>>,
 }
@@ -250,13 +268,33 @@ impl Driver<'_> {
         if self.watches.iter().any(|w| w.gvk() == gvk) {
             return;
         }
-        let Some(resource) = self.served.by_gvk(gvk) else { return };
+        let Some(watch) = self.open(gvk) else { return };
+        self.watches.push(watch);
+        self.synced = false;
+    }
+
+    fn open(&self, gvk: &GroupVersionKind) -> Option<KindWatch> {
+        let resource = self.served.by_gvk(gvk)?;
         let narrowed =
             FIELD_SELECTORS.iter().find(|(group, kind, _)| *group == gvk.group && *kind == gvk.kind);
         let fields = narrowed.map(|(.., fields)| *fields);
         let (client, jitter) = (self.cluster.client().clone(), self.cluster.jitter().clone());
-        self.watches.push(KindWatch::open(client, resource, None, fields, jitter));
-        self.synced = false;
+        let mut watch = KindWatch::open(client, resource, None, fields, jitter);
+        watch.list_again_after(self.cluster.jitter().around(LIST_AGAIN));
+        Some(watch)
+    }
+
+    /// Lists kinds anew whose time has come. What is known stays known meanwhile.
+    fn list_again(&mut self) {
+        let due: Vec<GroupVersionKind> =
+            self.watches.iter().filter(|w| w.is_due()).map(|w| w.gvk().clone()).collect();
+        for gvk in due {
+            let Some(mut anew) = self.open(&gvk) else { continue };
+            if let Some(watch) = self.watches.iter_mut().find(|w| *w.gvk() == gvk) {
+                anew.continues(watch);
+                *watch = anew;
+            }
+        }
     }
 
     async fn refresh_served(&mut self) {
@@ -317,55 +355,81 @@ impl Driver<'_> {
         self.synced
     }
 
-    /// Asks all reconcilers and makes their writes. True if something was written.
+    /// Asks all reconcilers and makes their writes. True if they are to be asked again at once.
     async fn pass(&mut self) -> bool {
-        let now = self.settings.clock.now_rfc3339();
         (self.settings.look)(self.cache.observed());
         let Some(known) = self.known.borrow_and_update().clone() else { return false };
+        self.read_named().await;
+        let now = self.settings.clock.now_rfc3339();
+        let met = Met { refused: self.attempts.refused(), unread: self.named.unread() };
         let context = Context {
             now: &now,
             namespace: self.settings.namespace,
             images: &known.images,
             platform: known.platform.as_ref(),
             last_uses: &known.last_uses,
+            met: &met,
         };
         let reconcilers = self.settings.reconcilers;
-        let mut wrote = false;
+        let mut again = false;
         for reconciler in reconcilers {
             let actions = (reconciler.reconcile)(self.cache.observed(), &context);
             self.tell(Driven::Reconciled { reconciler: reconciler.name, wants: actions.len() });
-            self.attempts.keep_only(reconciler.name, actions.iter().filter_map(Action::key));
+            let wanted = actions.iter().filter_map(|action| Attempt::of(reconciler.name, action)).collect();
+            self.attempts.keep_only(reconciler.name, &wanted);
             let postponed = actions.len().saturating_sub(WRITES_PER_PASS);
             if postponed > 0 {
                 self.tell(Driven::Postponed { writes: postponed });
             }
-            let mut held_up = HeldUp::default();
+            // A reconciler's actions for one object build on each other.
+            let mut held_up = BTreeSet::new();
             for action in actions.iter().take(WRITES_PER_PASS) {
-                match self.act(reconciler.name, action, &held_up, &now).await {
-                    Acted::Changed => wrote = true,
+                let Some(subject) = action.subject() else { continue };
+                if held_up.contains(&subject) {
+                    continue;
+                }
+                match self.act(reconciler.name, action, &subject, &now).await {
+                    Acted::Changed => again = true,
                     Acted::Nothing => {}
-                    Acted::Waits(key) => held_up.add(key),
+                    Acted::Waits { news } => {
+                        again |= news;
+                        // An event may be lost.
+                        if !matches!(action, Action::Event { .. }) {
+                            held_up.insert(subject);
+                        }
+                    }
                 }
             }
         }
-        wrote
+        again
     }
 
-    /// Makes one write, unless it or one that it builds on waits.
-    async fn act(&mut self, reconciler: &'static str, action: &Action, held_up: &HeldUp, now: &str) -> Acted {
-        let (Some(key), Some(write)) = (action.key(), write_of(action, now)) else { return Acted::Nothing };
-        if held_up.holds(&key) || !self.attempts.may_try(reconciler, &key) {
-            return Acted::Waits(key);
+    /// Makes one write, unless it waits.
+    async fn act(
+        &mut self,
+        reconciler: &'static str,
+        action: &Action,
+        subject: &ObjectKey,
+        now: &str,
+    ) -> Acted {
+        let (Some(attempt), Some(write)) = (Attempt::of(reconciler, action), write_of(action, now)) else {
+            return Acted::Nothing;
+        };
+        if !self.attempts.may_try(&attempt) {
+            return Acted::Waits { news: false };
         }
         let told = write.describe();
-        match self.cluster.write(&self.served, &write).await {
+        let written = match self.look_first(action, &attempt.key).await {
+            Ok(true) => return Acted::Changed,
+            Ok(false) => self.cluster.write(&self.served, &write).await,
+            Err(error) => Err(error),
+        };
+        match written {
             Ok(written) => {
                 let deleted = matches!(action, Action::Delete { .. });
-                // What nobody reads is not kept.
-                let read =
-                    self.watches.iter().any(|w| w.gvk().group == key.group && w.gvk().kind == key.kind);
-                let changed = read && self.cache.wrote(&key, written.object, deleted);
-                if let Some(again) = self.attempts.succeeded(reconciler, &key, action) {
+                let changed =
+                    self.is_read(&attempt.key) && self.cache.wrote(&attempt.key, written.object, deleted);
+                if let Some(again) = self.attempts.succeeded(&attempt, action) {
                     self.tell(Driven::Fought { write: told, again_in_seconds: again.as_secs() });
                 } else {
                     self.tell(Driven::Wrote { write: told });
@@ -374,14 +438,67 @@ impl Driver<'_> {
             }
             // The event has been told before.
             Err(ClusterError::AlreadyExists { .. }) if matches!(action, Action::Event { .. }) => {
-                self.attempts.succeeded(reconciler, &key, action);
+                self.attempts.succeeded(&attempt, action);
                 Acted::Nothing
             }
             Err(error) => {
-                let again = self.attempts.failed(reconciler, &key);
-                let again_in_seconds = again.as_secs();
-                self.tell(Driven::Failed { write: told, why: error.to_string(), again_in_seconds });
-                Acted::Waits(key)
+                let why = error.to_string();
+                let refused =
+                    error.is_refusal().then(|| Refused { subject: subject.clone(), why: why.clone() });
+                let (again, news) = self.attempts.failed(&attempt, refused);
+                self.tell(Driven::Failed { write: told, why, again_in_seconds: again.as_secs() });
+                Acted::Waits { news }
+            }
+        }
+    }
+
+    /// Asks for an object that is to be made before it is made: a list may have been older than it, or a change may have got lost, and what
+    /// is there is not written to unseen. True if it is there.
+    async fn look_first(&mut self, action: &Action, key: &ObjectKey) -> Result<bool, ClusterError> {
+        let makes = matches!(action, Action::Apply { .. } | Action::Create { .. });
+        if !makes || !self.is_read(key) || self.cache.observed().contains(key) {
+            return Ok(false);
+        }
+        let Some(object) = self.cluster.get_by_key(&self.served, key).await? else { return Ok(false) };
+        Ok(self.cache.wrote(key, object, false))
+    }
+
+    /// Is a kind kept? What nobody reads is not.
+    fn is_read(&self, key: &ObjectKey) -> bool {
+        self.watches.iter().any(|w| w.gvk().group == key.group && w.gvk().kind == key.kind)
+    }
+
+    /// Reads what reconcilers read by name: what they have not asked for before, and what was read a while ago.
+    async fn read_named(&mut self) {
+        let reconcilers = self.settings.reconcilers.iter();
+        let wanted: BTreeSet<ObjectKey> =
+            reconcilers.flat_map(|reconciler| (reconciler.names)(self.cache.observed())).collect();
+        for key in self.named.forget_others(&wanted) {
+            self.cache.forget(&key);
+        }
+        let due = self.named.due(&wanted);
+        let (cluster, served) = (self.cluster, &self.served);
+        let answers: Vec<_> = futures::stream::iter(due)
+            .map(|key| async move { (cluster.get_by_key(served, &key).await, key) })
+            .buffered(NAMED_AT_A_TIME)
+            .collect()
+            .await;
+        for (answer, key) in answers {
+            match answer {
+                Ok(Some(object)) => {
+                    self.named.was_read(key.clone());
+                    self.cache.read(&key, object);
+                }
+                Ok(None) => {
+                    self.named.was_read(key.clone());
+                    self.cache.forget(&key);
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    // What is known stays.
+                    self.named.was_not_read(key.clone(), &why, self.cache.observed().contains(&key));
+                    self.tell(Driven::Unread { object: key.to_string(), why });
+                }
             }
         }
     }
@@ -393,37 +510,21 @@ fn is_chosen_from(gvk: &GroupVersionKind) -> bool {
 
 /// What became of an action.
 enum Acted {
+    /// What is known has changed.
     Changed,
     Nothing,
-    Waits(ObjectKey),
-}
-
-/// Objects whose writes wait. A reconciler's actions build on the ones before, so what belongs to such an object waits
-/// with it: objects of the same namespace whose names begin with each other's, as `lab` and its pod `lab-0`.
-#[derive(Debug, Default)]
-struct HeldUp(Vec<ObjectKey>);
-
-impl HeldUp {
-    fn add(&mut self, key: ObjectKey) {
-        self.0.push(key);
-    }
-
-    fn holds(&self, key: &ObjectKey) -> bool {
-        let part = |whole: &str, part: &str| {
-            part.strip_prefix(whole).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
-        };
-        self.0.iter().any(|held| {
-            held.namespace == key.namespace && (part(&held.name, &key.name) || part(&key.name, &held.name))
-        })
-    }
+    /// What builds on it waits; whether the server has said something new.
+    Waits {
+        news: bool,
+    },
 }
 
 /// The request that an action amounts to.
 fn write_of(action: &Action, now: &str) -> Option<Write> {
     Some(match action {
         Action::Apply { object, force, .. } => Write::Apply { object: object.clone(), force: *force },
-        Action::Create { object } => Write::Create { object: object.clone() },
-        Action::Delete { target } => {
+        Action::Create { object, .. } => Write::Create { object: object.clone() },
+        Action::Delete { target, .. } => {
             Write::Delete { object: target.stub(), uid: target.uid.clone(), grace_seconds: None }
         }
         Action::PatchStatus { target, .. } => Write::MergePatch {
@@ -436,29 +537,4 @@ fn write_of(action: &Action, now: &str) -> Option<Write> {
         }
         Action::Event { .. } => Write::Create { object: action.event(now)? },
     })
-}
-
-/// Objects by which attempts are counted: the reconciler and the object it wants to write.
-pub(crate) type AttemptKey = (&'static str, ObjectKey);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_belongs_to_a_waiting_object_waits_with_it() {
-        let key = |namespace: &str, name: &str| ObjectKey::namespaced("", "Pod", namespace, name);
-        let mut held = HeldUp::default();
-        held.add(key("n", "lab"));
-        for (namespace, name, expected) in [
-            ("n", "lab", true),
-            ("n", "lab-0", true),
-            ("n", "lab.17a", true),
-            ("n", "labour", false),
-            ("n", "la", false),
-            ("m", "lab", false),
-        ] {
-            assert_eq!(held.holds(&key(namespace, name)), expected, "{namespace}/{name}");
-        }
-    }
 }

@@ -46,6 +46,7 @@ pub struct Metrics {
     failures: Counter,
     fights: Counter,
     postponed: Counter,
+    unread: Counter,
     watch_restarts: Family<ByKind, Counter>,
     objects: Gauge,
     leading: Gauge,
@@ -75,6 +76,7 @@ impl Metrics {
             failures: Counter::default(),
             fights: Counter::default(),
             postponed: Counter::default(),
+            unread: Counter::default(),
             watch_restarts: Family::default(),
             objects: Gauge::default(),
             leading: Gauge::default(),
@@ -111,6 +113,11 @@ impl Metrics {
             "postponed_writes",
             "Writes that were left for the next pass because one pass had too many",
             metrics.postponed.clone(),
+        );
+        registry.register(
+            "unread_objects",
+            "Reads of secrets that models name which failed and are tried again",
+            metrics.unread.clone(),
         );
         registry.register(
             "watch_restarts",
@@ -200,6 +207,9 @@ impl Metrics {
             }
             Driven::Postponed { writes } => {
                 self.postponed.inc_by(u64::try_from(*writes).unwrap_or(u64::MAX));
+            }
+            Driven::Unread { .. } => {
+                self.unread.inc();
             }
             Driven::KindsUnknown { .. } => {}
         }

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use scantling_api::{GroupVersionKind, Kinds};
 use scantling_plan::PolicyRule;
 use scantling_reconcile::{DEFINITIONS, RECONCILERS};
-use scantling_run::SYSTEM_NAMESPACE;
+use scantling_run::{REGISTRY_RULES, SYSTEM_NAMESPACE};
 
 /// What reconcilers write, besides what they read: group, resource, verbs. Tests hold it against what they really write.
 const WRITES: &[(&str, &str, &[&str])] = &[
     ("", "events", &["create"]),
     ("", "pods", &["delete", "patch"]),
-    ("", "services", &["create", "delete", "patch"]),
-    ("", "persistentvolumeclaims", &["create", "patch"]),
-    ("apps", "statefulsets", &["create", "delete", "patch"]),
-    ("apps", "deployments", &["create", "delete", "patch"]),
-    ("networking.k8s.io", "networkpolicies", &["create", "delete", "patch"]),
+    ("", "services", &["create", "get", "patch"]),
+    ("", "persistentvolumeclaims", &["create", "get"]),
+    ("apps", "statefulsets", &["create", "get", "patch"]),
+    ("apps", "deployments", &["create", "get", "patch"]),
+    ("networking.k8s.io", "networkpolicies", &["create", "get", "patch"]),
     ("kubeflow.org", "notebooks", &["patch"]),
     ("kubeflow.org", "notebooks/status", &["patch"]),
     ("scantling.dev", "notebookimages/status", &["patch"]),
@@ -39,6 +39,14 @@ pub fn rights() -> Vec<PolicyRule> {
         .into_iter()
         .map(|(group, version, kind)| rule(None, group, &plural(group, version, kind), &["list", "watch"]))
         .collect();
+    let named: BTreeSet<(&str, &str, &str)> =
+        RECONCILERS.iter().flat_map(|reconciler| reconciler.named).copied().collect();
+    let named = named.into_iter().map(|(group, version, kind)| (group, plural(group, version, kind)));
+    rules.extend(named.map(|(group, resource)| rule(None, group, &resource, &["get"])));
+    // Where images are asked for, on OpenShift; the pull secret of its nodes is read by name, like other secrets.
+    let of_registries =
+        REGISTRY_RULES.iter().map(|(group, version, kind)| (*group, plural(group, version, kind)));
+    rules.extend(of_registries.map(|(group, resource)| rule(None, group, &resource, &["list"])));
     rules.extend(WRITES.iter().map(|(group, resource, verbs)| rule(None, group, resource, verbs)));
     let system = Some(SYSTEM_NAMESPACE);
     rules.push(rule(system, "", "configmaps", &["list", "watch"]));
@@ -78,6 +86,9 @@ mod tests {
         assert!(!rules.iter().any(|rule| anything(&rule.verbs) || anything(&rule.resources)));
         let mut of_secrets =
             rules.iter().filter(|rule| rule.resources.iter().any(|resource| resource == "secrets"));
-        assert!(of_secrets.all(|rule| rule.verbs == ["list", "watch"]), "secrets are read and never written");
+        assert!(
+            of_secrets.all(|rule| rule.verbs == ["get"]),
+            "secrets are read by name, never listed or written"
+        );
     }
 }

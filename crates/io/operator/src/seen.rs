@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use scantling_image::Reference;
-use scantling_observed::{Notebook, NotebookRestart, Observed, Pod, PodContainer, View as _};
+use scantling_observed::{NotebookRestart, Observed, PodContainer, View as _};
 use serde_json::Value;
 
 use crate::activity::Target;
@@ -34,7 +34,7 @@ impl Seen {
         let policy = observed.policy().notebooks;
         let asked = policy.culling.enabled || policy.restart == NotebookRestart::Idle;
         for pod in observed.pods().filter(|pod| pod.is_running()) {
-            let Some(notebook) = notebook_of(observed, pod) else { continue };
+            let Some(notebook) = observed.notebook_of(pod) else { continue };
             let own = notebook.container().map(|container| container.name().to_owned());
             let container = pod.regular_containers().find(|container| Some(container.name) == own.as_deref());
             let id = container.and_then(PodContainer::image_id).and_then(Result::ok);
@@ -57,13 +57,4 @@ fn without_status(platform: &Value) -> Value {
         metadata.remove("resourceVersion");
     }
     platform
-}
-
-fn notebook_of<'a>(observed: &'a Observed, pod: Pod<'a>) -> Option<Notebook<'a>> {
-    let owners = observed.owners_of(pod.object());
-    let is_notebook = |object: &&Value| {
-        scantling_api::object::gvk(object)
-            .is_ok_and(|gvk| (gvk.group.as_str(), gvk.kind.as_str()) == ("kubeflow.org", "Notebook"))
-    };
-    owners.into_iter().find(is_notebook).map(Notebook::of)
 }

@@ -150,6 +150,7 @@ impl Told {
                     | Driven::Fought { .. }
                     | Driven::WatchBroken { .. }
                     | Driven::KindsUnknown { .. }
+                    | Driven::Unread { .. }
                     | Driven::Postponed { .. }
             ),
             _ => false,

@@ -5,8 +5,8 @@ use scantling_cluster::{Cluster, ClusterError, Served};
 use scantling_endpoint::{Keyring, KeyringError, Mirrors, MirrorsError};
 use serde_json::Value;
 
-/// The kinds that hold OpenShift's rules about registries.
-const RULES: [(&str, &str, &str); 4] = [
+/// The kinds that hold OpenShift's rules about registries: group, version, kind. Whoever reads the rules must be allowed to list them.
+pub const REGISTRY_RULES: [(&str, &str, &str); 4] = [
     ("config.openshift.io", "v1", "ImageDigestMirrorSet"),
     ("config.openshift.io", "v1", "ImageTagMirrorSet"),
     ("config.openshift.io", "v1", "Image"),
@@ -42,7 +42,7 @@ pub async fn read_registry_rules(
 ) -> Result<Vec<String>, RulesError> {
     let mut unread = Vec::new();
     let served = cluster.served().await?;
-    for (group, version, kind) in RULES {
+    for (group, version, kind) in REGISTRY_RULES {
         let gvk = GroupVersionKind::new(group, version, kind);
         if let Some(resource) = served.by_gvk(&gvk) {
             let rules = allowed(cluster.list(resource, None, None).await, &mut unread, || {

@@ -60,7 +60,7 @@ pub use record::{
 };
 pub use rollout::{Rollout, rollout};
 pub use serving::{ClusterServingRuntime, InferenceService, ServingRuntime};
-pub use slim::slim;
+pub use slim::{slim, slim_secret};
 pub use snapshot::MAX_LIST_DEPTH;
 pub use state::{Observed, ObservedError};
 pub use time::unix_seconds;

@@ -3,6 +3,7 @@
 use scantling_api::{ObjectKey, object};
 use serde_json::Value;
 
+use crate::notebook::Notebook;
 use crate::pod::Pod;
 use crate::state::Observed;
 use crate::view::View as _;
@@ -53,6 +54,15 @@ impl Observed {
     /// The workload that a pod comes from: the farthest owner, so a Deployment and not its `ReplicaSet`. `None` for a pod of its own.
     pub fn workload_of(&self, pod: Pod<'_>) -> Option<&Value> {
         self.owners_of(pod.object()).into_iter().last()
+    }
+
+    /// The notebook that a pod comes from.
+    pub fn notebook_of(&self, pod: Pod<'_>) -> Option<Notebook<'_>> {
+        let is_notebook = |object: &&Value| {
+            object::gvk(object)
+                .is_ok_and(|gvk| (gvk.group.as_str(), gvk.kind.as_str()) == ("kubeflow.org", "Notebook"))
+        };
+        self.owners_of(pod.object()).into_iter().find(is_notebook).map(Notebook::of)
     }
 
     /// The pods that come from an object, in the order of keys.

@@ -60,6 +60,21 @@ pub fn slim(object: &mut Value) {
     }
 }
 
+/// Leaves of a secret the values that say where a model is: those of data connections. Whoever names a secret of another kind learns that it
+/// is there.
+pub fn slim_secret(object: &mut Value) {
+    let is_secret = object.get("kind").and_then(Value::as_str) == Some("Secret");
+    let is_config = object.pointer("/metadata/name").and_then(Value::as_str) == Some("storage-config");
+    if !is_secret || is_config {
+        return;
+    }
+    for list in ["data", "stringData"] {
+        if let Some(data) = fields(object, list) {
+            data.retain(|key, _| key.starts_with("AWS_"));
+        }
+    }
+}
+
 /// Leaves of a container's resources the limits on devices.
 fn only_devices(container: &mut Map<String, Value>) {
     let Some(Value::Object(resources)) = container.get_mut("resources") else { return };

@@ -96,11 +96,15 @@ pub enum Action {
     Create {
         /// The whole object.
         object: Value,
+        /// For whose sake. Nobody owns it.
+        of: ObjectKey,
     },
     /// Delete.
     Delete {
         /// What.
         target: Target,
+        /// For whose sake.
+        of: ObjectKey,
     },
     /// A merge patch of the status; `null` takes a field away.
     PatchStatus {
@@ -133,11 +137,51 @@ impl Action {
     /// The object that is written to.
     pub fn key(&self) -> Option<ObjectKey> {
         match self {
-            Self::Apply { object, .. } | Self::Create { object } => object::key(object).ok(),
-            Self::Delete { target }
+            Self::Apply { object, .. } | Self::Create { object, .. } => object::key(object).ok(),
+            Self::Delete { target, .. }
             | Self::PatchStatus { target, .. }
             | Self::Annotate { target, .. }
             | Self::Event { target, .. } => Some(target.key()),
+        }
+    }
+
+    /// The object for whose sake it is written: while one write for it is refused, what comes after it for the same object waits too.
+    pub fn subject(&self) -> Option<ObjectKey> {
+        match self {
+            Self::Apply { object, .. } => {
+                let Some(owner) = object::controller(object) else { return self.key() };
+                Some(ObjectKey {
+                    group: owner.gvk.group,
+                    kind: owner.gvk.kind,
+                    namespace: object::namespace(object).map(str::to_owned),
+                    name: owner.name,
+                })
+            }
+            Self::Create { of, .. } | Self::Delete { of, .. } => Some(of.clone()),
+            Self::PatchStatus { .. } | Self::Annotate { .. } | Self::Event { .. } => self.key(),
+        }
+    }
+
+    /// What is done, in a word: with it, writes to one object are told apart.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Apply { .. } => "apply",
+            Self::Create { .. } => "create",
+            Self::Delete { .. } => "delete",
+            Self::PatchStatus { .. } => "status",
+            Self::Annotate { .. } => "annotate",
+            Self::Event { .. } => "event",
+        }
+    }
+
+    /// Is it the same write, the times in it aside?
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::PatchStatus { target, status },
+                Self::PatchStatus { target: other_target, status: other },
+            ) => target == other_target && timeless(status) == timeless(other),
+            (one, other) => one == other,
         }
     }
 
@@ -172,10 +216,12 @@ impl Action {
         let uid = target.uid.clone().unwrap_or_default();
         let hash = Digest::of(format!("{uid}\n{reason}\n{message}").as_bytes());
         let namespace = target.namespace.as_deref().unwrap_or("default");
+        // A name has at most 253 bytes, and no part of it ends in a sign.
+        let about = target.name.get(..236).unwrap_or(&target.name).trim_end_matches(['-', '.']);
         Some(json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": format!("{}.{:.16}", target.name, hash.hex()), "namespace": namespace},
+            "metadata": {"name": format!("{about}.{:.16}", hash.hex()), "namespace": namespace},
             "involvedObject": {
                 "apiVersion": target.gvk.api_version(), "kind": target.gvk.kind, "name": target.name,
                 "namespace": target.namespace, "uid": uid,
@@ -189,5 +235,75 @@ impl Action {
             "source": {"component": MANAGER},
             "reportingComponent": MANAGER,
         }))
+    }
+}
+
+/// A status without the times of its conditions.
+fn timeless(status: &Value) -> Value {
+    let mut status = status.clone();
+    for condition in status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(fields) = condition.as_object_mut() {
+            fields.remove("lastTransitionTime");
+        }
+    }
+    status
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn target(name: &str) -> Target {
+        Target {
+            gvk: GroupVersionKind::new("kubeflow.org", "v1", "Notebook"),
+            namespace: Some("n".to_owned()),
+            name: name.to_owned(),
+            uid: Some("u".to_owned()),
+            version: None,
+        }
+    }
+
+    #[test]
+    fn what_is_written_for_the_same_object_has_the_same_subject() {
+        let lab = ObjectKey::namespaced("kubeflow.org", "Notebook", "n", "lab");
+        let owned = json!({
+            "apiVersion": "apps/v1", "kind": "StatefulSet",
+            "metadata": {"name": "lab", "namespace": "n", "ownerReferences": [
+                {"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "name": "lab", "uid": "u", "controller": true},
+            ]},
+        });
+        let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "lab-volume", "namespace": "n"}});
+        let status = |time: &str| Action::PatchStatus {
+            target: target("lab"),
+            status: json!({"conditions": [{"type": "Ready", "lastTransitionTime": time}]}),
+        };
+        for action in [
+            Action::Apply { object: owned, manager: MANAGER.to_owned(), force: true },
+            Action::Create { object: claim, of: lab.clone() },
+            Action::Delete { target: target("lab-0"), of: lab.clone() },
+            status("1"),
+        ] {
+            assert_eq!(action.subject(), Some(lab.clone()), "{action:?}");
+        }
+        assert!(status("1").is_same(&status("2")));
+        let other = Action::PatchStatus { target: target("lab"), status: json!({"conditions": []}) };
+        assert!(!status("1").is_same(&other));
+    }
+
+    #[test]
+    fn an_event_has_a_valid_name_whatever_it_is_about() {
+        for name in ["lab".to_owned(), "x".repeat(253), format!("{}-.{}", "x".repeat(234), "y".repeat(17))] {
+            let event = Action::Event {
+                target: target(&name),
+                kind: EventKind::Warning,
+                reason: "NameTooLong".to_owned(),
+                message: "too long".to_owned(),
+            };
+            let event = event.event("2026-01-01T00:00:00Z").unwrap();
+            let given = event["metadata"]["name"].as_str().unwrap();
+            assert!(given.len() <= 253 && !given.contains("-.") && !given.contains(".."), "{given}");
+            assert_eq!(event["involvedObject"]["name"], name);
+        }
     }
 }

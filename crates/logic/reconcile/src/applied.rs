@@ -4,6 +4,8 @@ use scantling_api::object;
 use scantling_image::Digest;
 use serde_json::{Value, json};
 
+use crate::action::{Action, MANAGER};
+
 /// Holds the digest of what was applied last. Fields that are no longer wanted are seen by it: they are in the live object, and leaving
 /// them out of a comparison by fields would keep them for ever.
 pub(crate) const APPLIED: &str = "scantling.dev/applied";
@@ -44,12 +46,21 @@ fn holds(live: &Value, wanted: &Value) -> bool {
         (Value::Array(live), Value::Array(wanted)) => {
             live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| holds(live, wanted))
         }
-        (Value::String(live), Value::String(wanted)) => {
-            live == wanted
-                || quantity(live).zip(quantity(wanted)).is_some_and(|(live, wanted)| live == wanted)
-        }
+        (Value::String(live), Value::String(wanted)) => live == wanted || is_same_quantity(live, wanted),
+        // A quantity may be written as a number; the server gives it back as a text.
+        (Value::String(live), Value::Number(wanted)) => is_same_quantity(live, &wanted.to_string()),
         (live, wanted) => live == wanted,
     }
+}
+
+fn is_same_quantity(live: &str, wanted: &str) -> bool {
+    quantity(live).zip(quantity(wanted)).is_some_and(|(live, wanted)| live == wanted)
+}
+
+/// The apply of a sealed object, unless it is done already.
+pub(crate) fn apply_unless_done(wanted: Value, live: Option<&Value>) -> Option<Action> {
+    let done = live.is_some_and(|live| is_applied(&wanted, live));
+    (!done).then(|| Action::Apply { object: wanted, manager: MANAGER.to_owned(), force: true })
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -100,15 +111,15 @@ mod tests {
     fn servers_write_things_their_own_way() {
         let wanted = json!({
             "a": {"cpu": "1000m", "memory": "1Gi"}, "list": [{"x": 1}, {"y": 1}], "args": ["a", "b"], "gone": [], "no": false,
+            "number": {"cpu": 2, "half": 0.5},
         });
-        let with =
-            |a: &Value, list: &Value, args: &Value| json!({"a": a, "list": list, "args": args, "more": 1});
+        let with = |a: &Value, list: &Value, args: &Value| json!({"a": a, "list": list, "args": args, "more": 1, "number": {"cpu": "2", "half": "500m"}});
         let (a, list, args) =
             (json!({"cpu": "1", "memory": "1024Mi"}), json!([{"x": 1}, {"y": 1}]), json!(["a", "b"]));
         for (live, same) in [
             (with(&a, &list, &args), true),
             (with(&a, &json!([{"y": 1, "d": 2}, {"z": 1}, {"x": 1}]), &args), true),
-            (with(&a, &json!([{"x": 1}, {"y": "1"}]), &args), false),
+            (with(&a, &json!([{"x": 1}, {"y": "2"}]), &args), false),
             (with(&a, &json!([{"x": 1}]), &args), false),
             (with(&a, &list, &json!(["b", "a"])), false),
             (with(&a, &list, &json!(["a", "b", "c"])), false),

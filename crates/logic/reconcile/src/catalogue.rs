@@ -105,6 +105,11 @@ impl Catalogue {
         &self.entries
     }
 
+    /// Is this a name that counts as an entry?
+    pub fn is_named(&self, reference: &Reference) -> bool {
+        self.by_name.contains_key(&reference.canonical())
+    }
+
     /// Every written name, in its canonical text, that counts as an entry.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)

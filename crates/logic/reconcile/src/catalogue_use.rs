@@ -38,6 +38,8 @@ pub const CATALOGUE_USE: Reconciler = Reconciler {
         ("scantling.dev", "v1alpha1", "NotebookImage"),
         ("", "v1", "Pod"),
     ],
+    named: &[],
+    names: crate::reconciler::no_names,
     reconcile,
 };
 

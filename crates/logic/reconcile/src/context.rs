@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use scantling_api::ObjectKey;
 use scantling_image::{Digest, ImageIdentity};
 use scantling_observed::PackageVersion;
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,15 @@ pub struct Known {
     pub last_uses: LastUses,
 }
 
+/// What whoever writes for the reconcilers has met.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Writes that the API server refuses, by the object for whose sake they are: which, and what the server says.
+    pub refused: BTreeMap<ObjectKey, String>,
+    /// Objects that are read by name and could not be read: why.
+    pub unread: BTreeMap<ObjectKey, String>,
+}
+
 /// What a reconciler is told.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
@@ -80,4 +90,22 @@ pub struct Context<'a> {
     pub platform: Option<&'a PlatformFacts>,
     /// What notebooks answered.
     pub last_uses: &'a LastUses,
+    /// What was met when writing and reading.
+    pub met: &'a Met,
+}
+
+impl Context<'_> {
+    /// What the API server refuses about an object, as a reason and a sentence.
+    pub(crate) fn refused(&self, subject: &ObjectKey) -> Option<(&'static str, String)> {
+        let why = self.met.refused.get(subject)?;
+        let (reason, fix) = if why.contains("exceeded quota") {
+            (
+                "QuotaExceeded",
+                "ask for less, remove something else of this namespace, or have the quota raised",
+            )
+        } else {
+            ("Refused", "put right what it names; it is tried again by itself")
+        };
+        Some((reason, format!("the API server refuses it; {fix}: {why}")))
+    }
 }

@@ -42,6 +42,8 @@ pub const CULLER: Reconciler = Reconciler {
         ("", "v1", "Pod"),
         ("scantling.dev", "v1alpha1", "Platform"),
     ],
+    named: &[],
+    names: crate::reconciler::no_names,
     reconcile,
 };
 
@@ -92,8 +94,7 @@ fn times(observed: &Observed, notebook: Notebook<'_>, last_uses: &LastUses) -> O
     let written = notebook.annotation(annotations::LAST_ACTIVITY).and_then(unix_seconds);
     let active = written.map_or(answered, |written| written.max(answered));
     let pod: Pod<'_> = observed.one(notebook.namespace(), &format!("{}-0", notebook.name()))?;
-    let owners = observed.owners_of(pod.object());
-    let is_its = owners.into_iter().any(|owner| scantling_api::object::uid(owner) == notebook.uid());
+    let is_its = observed.notebook_of(pod).is_some_and(|owner| owner.uid() == notebook.uid());
     if !is_its || !pod.is_running() {
         return None;
     }

@@ -11,8 +11,8 @@
 //! - No reconciler changes the pod template of a notebook that has started; see [`notebook`](NOTEBOOKS).
 //!
 //! # Assumptions
-//! The driver writes the actions of one call in their order. After one that fails it leaves out those of objects that
-//! belong to the failed one, and calls again.
+//! The driver writes the actions of one call in their order. After one that fails it leaves out those that come later for the sake of
+//! the same object ([`Action::subject`]), and calls again with what the server said ([`Met`]). An event that fails holds up nothing.
 //!
 //! # Caveats
 //! An action was decided on a picture; it names the uid it saw, so that a new object of the same name is not written to.
@@ -42,7 +42,7 @@ mod status_patch;
 pub use action::{Action, EventKind, MANAGER, Target};
 pub use catalogue::{Catalogue, Entry};
 pub use catalogue_use::{CATALOGUE_USE, catalogue_users};
-pub use context::{Context, Known, KnownImage, KnownImages, LastUses};
+pub use context::{Context, Known, KnownImage, KnownImages, LastUses, Met};
 pub use crds::{Column, DEFINITIONS, Definition, Rule, SchemaOf, Scope, problems, schema_of};
 pub use culler::CULLER;
 pub use difference::difference;

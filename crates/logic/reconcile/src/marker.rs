@@ -20,7 +20,7 @@
 
 use std::collections::BTreeMap;
 
-use scantling_observed::{Notebook, Observed, Pod, View as _, annotations};
+use scantling_observed::{Observed, Pod, View as _, annotations};
 
 use crate::action::{Action, Target};
 use crate::catalogue::{Catalogue, Entry};
@@ -37,6 +37,8 @@ pub const MARKER: Reconciler = Reconciler {
         ("kubeflow.org", "v1", "Notebook"),
         ("apps", "v1", "StatefulSet"),
     ],
+    named: &[],
+    names: crate::reconciler::no_names,
     reconcile,
 };
 
@@ -86,12 +88,7 @@ fn selected<'a>(
     catalogue: &'a Catalogue,
     pod: Pod<'_>,
 ) -> Option<(&'a Entry, &'a str)> {
-    let owners = observed.owners_of(pod.object());
-    let notebook = owners.into_iter().find(|owner| {
-        scantling_api::object::gvk(owner)
-            .is_ok_and(|gvk| gvk.group == "kubeflow.org" && gvk.kind == "Notebook")
-    })?;
-    let notebook = Notebook::of(notebook);
+    let notebook = observed.notebook_of(pod)?;
     let namespace =
         notebook.annotation(annotations::IMAGE_NAMESPACE).filter(|namespace| !namespace.is_empty());
     let entry = catalogue.select(namespace.unwrap_or(context.namespace), notebook.selection()?).ok()?;

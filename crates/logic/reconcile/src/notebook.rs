@@ -13,6 +13,7 @@
 //!   drained node) or its stateful set was deleted: the pod comes back with the image that it had.
 //! - It moves when its owner says so: by stopping and starting it (`kubeflow-resource-stopped`), or by
 //!   `notebooks.opendatahub.io/notebook-restart: "true"`, which is answered once, also by a driver that is killed in between.
+//! - That a template has started is known from the template: a pod whose image was rewritten when it was admitted is of it all the same.
 //! - A template that never started is corrected at once.
 //! - A volume claim is created, and never written to or deleted: nobody owns it.
 //! - No pod of another namespace gets an answer, unless the annotation `scantling.dev/allow-from` or the label of a gateway says so.
@@ -29,7 +30,7 @@
 //! # Errors
 //! Conditions `ImageResolved` (reasons `InvalidName`, `NameTooLong`, `InvalidTemplate`, `NoSelection`, `NotPinned`, `UnknownTag`,
 //! `UnknownStream`, `BrokenEntry`, `AmbiguousSelection`, `ForeignObject`) and `Startable` (`InvalidAnnotation`, `UnknownProfile`,
-//! `BrokenProfile`, `VolumeMissing`, `QuotaExceeded`, `NotAdmitted`, `PodNotCreated`, `ImagePull`, `CrashLoop`, `Unschedulable`,
+//! `BrokenProfile`, `VolumeMissing`, `QuotaExceeded`, `Refused`, `NotAdmitted`, `PodNotCreated`, `ImagePull`, `CrashLoop`, `Unschedulable`,
 //! `ContainerNotMade`, `NotStarting`), `Supported` (`Ignored`), and events of the same reasons.
 
 mod definition;
@@ -51,8 +52,8 @@ use scantling_observed::{
 };
 use serde_json::{Value, json};
 
-use crate::action::{Action, EventKind, MANAGER, Target};
-use crate::applied::is_applied;
+use crate::action::{Action, EventKind, Target};
+use crate::applied::apply_unless_done;
 use crate::catalogue::Catalogue;
 use crate::condition::{self, Condition};
 use crate::context::Context;
@@ -86,6 +87,8 @@ pub const NOTEBOOKS: Reconciler = Reconciler {
         ("", "v1", "Pod"),
         ("", "v1", "Event"),
     ],
+    named: &[],
+    names: crate::reconciler::no_names,
     reconcile,
 };
 
@@ -149,8 +152,9 @@ impl<'a> One<'a> {
             self.set = None;
             return self.report(target);
         }
-        let mut actions = self.objects(service, policy);
-        actions.extend(self.report(target));
+        // The status comes first: a write that the server refuses must not keep it back.
+        let mut actions = self.report(target);
+        actions.extend(self.objects(service, policy));
         actions
     }
 
@@ -171,7 +175,7 @@ impl<'a> One<'a> {
             let claim = volume.claim(self.notebook);
             let is_there = object::key(&claim).is_ok_and(|key| self.observed.contains(&key));
             if !is_there {
-                actions.push(Action::Create { object: claim });
+                actions.push(Action::Create { object: claim, of: self.notebook.key() });
             }
         }
         if !held {
@@ -267,15 +271,25 @@ impl<'a> One<'a> {
         if self.notebook.is_stopped() {
             return None;
         }
-        let seen = self
-            .pod()
-            .and_then(|pod| self.container(pod))
-            .filter(|container| container.has_started())
-            .map(|container| container.image);
-        seen.or_else(|| {
-            Some(object::text(self.notebook.object(), "/status/startedImage"))
-                .filter(|image| !image.is_empty())
-        })
+        let remembered = Some(object::text(self.notebook.object(), "/status/startedImage"));
+        let remembered = remembered.filter(|image| !image.is_empty());
+        let Some((pod, container)) = self.pod().and_then(|pod| Some((pod, self.container(pod)?))) else {
+            return remembered;
+        };
+        if !container.has_started() {
+            return remembered;
+        }
+        // What the pod says is its image may have been rewritten when it was admitted, as for a mirror: the template has the word.
+        if self.is_of_live_template(pod) { self.live_image() } else { remembered.or(Some(container.image)) }
+    }
+
+    /// Was this pod made from the template that the set has now?
+    fn is_of_live_template(&self, pod: Pod<'a>) -> bool {
+        let Some(template) = self.set.and_then(StatefulSet::template) else { return false };
+        let of = |metadata: Option<&'a Value>, name: &str| metadata?.get("annotations")?.get(name)?.as_str();
+        let [made_from, restarted] = [desired::POD, desired::RESTARTED]
+            .map(|name| (of(template.get("metadata"), name), pod.annotation(name)));
+        made_from.0.is_some() && made_from.0 == made_from.1 && restarted.0 == restarted.1
     }
 
     /// Must the set be left alone? Yes while it runs a template that has started, until the owner asks for a restart.
@@ -304,7 +318,9 @@ impl<'a> One<'a> {
         let is_old = !newest.is_empty() && revision != newest;
         let is_stuck = !pod.has_started() && pod.trouble().is_some() && !pod.is_being_deleted();
         (is_old && is_stuck)
-            .then(|| Target::of(pod.object()).map(|target| Action::Delete { target }))
+            .then(|| {
+                Target::of(pod.object()).map(|target| Action::Delete { target, of: self.notebook.key() })
+            })
             .flatten()
     }
 
@@ -376,6 +392,13 @@ impl<'a> One<'a> {
     }
 
     fn obstacle(&self) -> Option<Refusal> {
+        self.own_obstacle().or_else(|| {
+            let (reason, message) = self.context.refused(&self.notebook.key())?;
+            Some(Refusal { reason, message })
+        })
+    }
+
+    fn own_obstacle(&self) -> Option<Refusal> {
         if let Err(refusal) = &self.settings {
             return Some(refusal.clone());
         }
@@ -440,11 +463,6 @@ impl<'a> One<'a> {
             Condition::bad(UPDATE_PENDING, true, "NotebookChanged", message.to_owned())
         }
     }
-}
-
-pub(crate) fn apply_unless_done(wanted: Value, live: Option<&Value>) -> Option<Action> {
-    let done = live.is_some_and(|live| is_applied(&wanted, live));
-    (!done).then(|| Action::Apply { object: wanted, manager: MANAGER.to_owned(), force: true })
 }
 
 /// As existing clients read it.

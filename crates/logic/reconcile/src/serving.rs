@@ -9,16 +9,20 @@
 //! - Nothing is half-made: a service that cannot be served as it is written gets a condition with the fix, and no object. One that has
 //!   pods already keeps them as they are.
 //! - A runtime that was chosen stays, whatever runtimes appear, while it exists and serves the model, until the owner asks for something else.
+//! - Services whose new pods need the same devices get them one after the other.
+//! - A service that is refused can be stopped and started all the same, and its pods stay guarded.
 //! - A change of a runtime reaches the pods with a new pod ready before an old one goes; where there is no room for both it is announced
 //!   that nobody answers for a moment; with `serving.kserve.io/disable-auto-update` or the platform's policy it waits, and a condition
 //!   says for what.
+//! - A new version of the platform's operator replaces no pods: those that run keep the image that fetched their model until they are
+//!   replaced for another reason, or their owner asks.
 //! - Equal content is equal text: images with a digest are written without their tag, so a new tag of the same digest restarts nothing.
 //! - Values of secrets are in no object, condition or event: containers get them by reference.
 //! - Nobody from another namespace gets an answer unless the service allows it.
 //!
 //! # Assumptions
 //! The image that fetches models is that of the platform's operator, whose Deployment is `scantling-system/scantling-operator`; its entry
-//! point is the program. Secrets, claims and accounts are watched.
+//! point is the program. Claims and accounts are watched, and the secrets that services name are read.
 //!
 //! # Caveats
 //! `Ready` says whether pods answer. A rollout that fails while old pods answer shows in `RolloutPending` and `modelStatus`. No autoscaler is
@@ -31,38 +35,40 @@
 mod definition;
 mod desired;
 mod fields;
+mod forecast;
 mod placeholder;
 mod refusal;
 mod report;
 mod rollout;
 mod select;
+mod spec;
 mod status;
 mod storage;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
-use scantling_api::kserve::{InferenceServiceSpec, ModelSpec, PredictorSpec};
-use scantling_api::{ObjectKey, object};
+use scantling_api::kserve::{ModelSpec, PredictorSpec};
+use scantling_api::object;
 use scantling_observed::{Deployment, InferenceService, NetworkPolicy, Observed, Service, View};
-use serde::{Deserialize as _, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::action::{Action, MANAGER, Target};
-use crate::context::Context;
+use crate::applied::apply_unless_done;
+use crate::context::{Context, Met};
 use crate::isolation::{ALLOW_FROM, SYSTEM_NAMESPACE, allowed_namespaces};
-use crate::notebook::apply_unless_done;
 use crate::reconciler::Reconciler;
 
 use desired::Template;
 use refusal::{Failure, Refusal};
-use rollout::Change;
+use rollout::{Change, Rolling};
 use select::Chosen;
+use spec::account_of;
 use storage::Places;
 
 pub(crate) use definition::{CLUSTER_RUNTIME_DEFINITION, RUNTIME_DEFINITION, SERVICE_DEFINITION};
 pub use definition::{InferenceServiceStatus, ModelStatus};
 pub use fields::{ANNOTATIONS, Field, LABELS, RUNTIME_FIELDS, SERVICE_FIELDS, Use};
+pub use forecast::{Forecast, rollout};
 pub use rollout::Roll;
 
 /// The Deployment of the platform's operator, whose image fetches models.
@@ -72,8 +78,6 @@ pub(crate) const OPERATOR: &str = "scantling-operator";
 pub const MAX_SERVICE_NAME: usize = 48;
 /// Most pods of one service: more are a mistake, and would take the cluster down before anybody notices.
 const MAX_REPLICAS: i32 = 1000;
-/// Most sentences about one spec that a message has.
-const MAX_SENTENCES: usize = 10;
 
 /// The reconciler of models.
 pub const SERVING: Reconciler = Reconciler {
@@ -88,71 +92,23 @@ pub const SERVING: Reconciler = Reconciler {
         ("", "v1", "Pod"),
         ("", "v1", "Node"),
         ("", "v1", "PersistentVolumeClaim"),
-        ("", "v1", "Secret"),
         ("", "v1", "ServiceAccount"),
         ("scantling.dev", "v1alpha1", "Platform"),
     ],
+    named: &[("", "v1", "Secret")],
+    names: storage::names,
     reconcile,
 };
 
 fn reconcile(observed: &Observed, context: &Context<'_>) -> Vec<Action> {
     let services = observed.all::<InferenceService<'_>>();
-    let services = services.filter(|service| !service.is_being_deleted());
-    services.flat_map(|service| One { observed, service }.reconcile(context)).collect()
-}
-
-/// What a cluster would do about a service, as a plan shows it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Forecast {
-    /// The service.
-    pub service: ObjectKey,
-    /// The runtime that serves it: `ServingRuntime NAME` or `ClusterServingRuntime NAME`.
-    pub runtime: Option<String>,
-    /// The name of the runtime that it had, when that one is gone or no longer serves the model.
-    pub instead_of: Option<String>,
-    /// The image that its Deployment has.
-    pub image: Option<String>,
-    /// The image that it is to have.
-    pub wanted_image: Option<String>,
-    /// What changes for its pods, in words.
-    pub difference: Option<String>,
-    /// How its pods get it. None when it is refused.
-    pub roll: Option<Roll>,
-    /// Why it is not served as it is written; its pods, if it has any, stay.
-    pub refused: Option<String>,
-}
-
-/// What would happen to a service in a cluster that holds `observed`. To ask about a change, put the changed objects into `observed` first.
-pub fn rollout(observed: &Observed, service: InferenceService<'_>) -> Forecast {
-    let one = One { observed, service };
-    let live = one.live();
-    let (chosen, wish) = one.wish();
-    let live_template = live.and_then(Deployment::template);
-    let mut forecast = Forecast {
-        service: service.key(),
-        runtime: chosen.as_ref().map(|chosen| chosen.runtime.described()),
-        instead_of: chosen.as_ref().and_then(|chosen| chosen.instead_of.clone()),
-        image: live_template.and_then(rollout::image_of).map(str::to_owned),
-        wanted_image: None,
-        difference: None,
-        roll: None,
-        refused: None,
-    };
-    match (wish, chosen) {
-        (Ok(wish), Some(chosen)) => {
-            let written_for = rollout::written_for(service);
-            let roll = one.change(&chosen, &wish, live, &written_for).roll();
-            if let Some(live_template) = live_template.filter(|_| roll != Roll::Unchanged) {
-                forecast.difference = Some(rollout::difference(live_template, &wish.template.value));
-            }
-            forecast.wanted_image = Some(wish.template.image);
-            forecast.roll = Some(roll);
-        }
-        (Err(refusal), _) => forecast.refused = Some(refusal.message),
-        (Ok(_), None) => {}
-    }
-    forecast
+    let all: Vec<One<'_>> = services
+        .filter(|service| !service.is_being_deleted())
+        .map(|service| One { observed, service, is_forecast: false })
+        .collect();
+    let mut rolling =
+        rollout::rolling(observed, all.iter().filter_map(|one| Some((one.service, one.live()?))));
+    all.into_iter().flat_map(|one| one.reconcile(context, &mut rolling)).collect()
 }
 
 /// One service and what surrounds it.
@@ -160,6 +116,8 @@ pub fn rollout(observed: &Observed, service: InferenceService<'_>) -> Forecast {
 struct One<'a> {
     observed: &'a Observed,
     service: InferenceService<'a>,
+    /// Nobody acts on what is decided.
+    is_forecast: bool,
 }
 
 /// What is to be made.
@@ -167,6 +125,8 @@ struct Wish {
     predictor: PredictorSpec,
     template: Template,
     has_storage: bool,
+    /// The image that fetches models now, where the pods have another.
+    newer_fetcher: Option<String>,
     allowed: BTreeSet<String>,
     chosen_for: String,
 }
@@ -181,18 +141,23 @@ fn invalid(reason: &'static str, message: impl Into<String>) -> Refusal {
 }
 
 impl<'a> One<'a> {
-    fn reconcile(self, context: &Context<'_>) -> Vec<Action> {
+    fn reconcile(self, context: &Context<'_>, rolling: &mut Rolling) -> Vec<Action> {
         let Some(target) = Target::of(self.service.object()) else { return Vec::new() };
-        let (chosen, wish) = self.wish();
+        let (chosen, wish) = self.wish(context.met);
         let live = self.live();
         let mut writes = Vec::new();
         let mut roll = None;
         if let (Some(chosen), Ok(wish)) = (&chosen, &wish) {
             let written_for = rollout::written_for(self.service);
-            let change = self.change(chosen, wish, live, &written_for);
+            let change = self.change(chosen, wish, live, &written_for, rolling);
             let decided = change.roll();
             writes = self.writes(change, wish, &decided, context);
+            if matches!(decided, Roll::Surge | Roll::Recreate { .. }) {
+                rollout::note(rolling, self.service, Some(&wish.template.value));
+            }
             roll = Some(decided);
+        } else {
+            writes.extend(self.upkeep_of_refused(context));
         }
         // The status comes first: a write that fails, on a quota say, must not keep it back.
         let mut actions = self.report(&target, chosen.as_ref(), &wish, roll.as_ref(), context);
@@ -220,6 +185,7 @@ impl<'a> One<'a> {
         wish: &'b Wish,
         live: Option<Deployment<'b>>,
         written_for: &'b str,
+        rolling: &'b Rolling,
     ) -> Change<'b>
     where
         'a: 'b,
@@ -231,18 +197,19 @@ impl<'a> One<'a> {
             live,
             template: &wish.template.value,
             written_for,
+            rolling,
         }
     }
 
     /// The runtime, as far as there is one, and what is to be made, or why nothing is.
-    fn wish(self) -> (Option<Chosen<'a>>, Result<Wish, Refusal>) {
+    fn wish(self, met: &Met) -> (Option<Chosen<'a>>, Result<Wish, Refusal>) {
         let read = self.readable().and_then(|(predictor, model)| {
             let chosen = select::choose(self.observed, self.service, &model)?;
             Ok((predictor, model, chosen))
         });
         match read {
             Ok((predictor, model, chosen)) => {
-                let wish = self.wish_of(predictor, &model, &chosen);
+                let wish = self.wish_of(predictor, &model, &chosen, met);
                 (Some(chosen), wish)
             }
             Err(refusal) => (None, Err(refusal)),
@@ -254,125 +221,62 @@ impl<'a> One<'a> {
         predictor: PredictorSpec,
         model: &ModelSpec,
         chosen: &Chosen<'a>,
+        met: &Met,
     ) -> Result<Wish, Refusal> {
         let runtime = &chosen.runtime;
         let spec = runtime.object.get("spec").unwrap_or(&Value::Null);
         if let Some(first) = fields::check_runtime(spec).refused.into_iter().next() {
             return Err(invalid("RuntimeNotSupported", format!("{}: {first}", runtime.described())));
         }
-        let account = predictor.pod.get("serviceAccountName").and_then(Value::as_str);
-        let operator: Option<Deployment<'_>> = self.observed.one(SYSTEM_NAMESPACE, OPERATOR);
-        let fetch_image = operator
-            .and_then(|operator| operator.object().pointer("/spec/template/spec/containers/0/image"))
-            .and_then(Value::as_str);
-        let places = Places {
+        let mut places = Places {
             observed: self.observed,
             namespace: self.service.namespace(),
-            service_account: account.filter(|account| !account.is_empty()).unwrap_or("default"),
-            fetch_image,
+            service_account: account_of(&predictor),
+            fetch_image: None,
+            assumed: self.is_forecast.then(|| self.live().map(rollout::fetching_env).unwrap_or_default()),
+            unread: &met.unread,
         };
-        let storage = places.storage(model)?;
-        let has_storage = storage.init.is_some();
-        let template = desired::template(self.service, &predictor, model, runtime, storage)?;
+        let mut made = |fetch_image| -> Result<(bool, Template), Refusal> {
+            places.fetch_image = fetch_image;
+            let storage = places.storage(model)?;
+            let has_storage = storage.init.is_some();
+            Ok((has_storage, desired::template(self.service, &predictor, model, runtime, storage)?))
+        };
+        let (has_storage, template) = match self.kept(&mut made) {
+            Some(kept) => kept,
+            None => made(self.fetch_image())?,
+        };
+        let fetching = rollout::fetcher_of(&template.value);
+        let newer_fetcher = self.fetch_image().filter(|image| fetching.is_some_and(|own| own != *image));
+        let newer_fetcher = newer_fetcher.map(str::to_owned);
         let allowed = allowed_namespaces(self.service.annotation(ALLOW_FROM))
             .map_err(|error| invalid("AnnotationMalformed", error))?;
         self.nothing_foreign()?;
-        Ok(Wish { predictor, template, has_storage, allowed, chosen_for: select::chosen_for(model) })
+        let chosen_for = select::chosen_for(model);
+        Ok(Wish { predictor, template, has_storage, newer_fetcher, allowed, chosen_for })
     }
 
-    /// The spec, if it asks for what can be had.
-    fn readable(self) -> Result<(PredictorSpec, ModelSpec), Refusal> {
-        let service = self.service;
-        let name = service.name();
-        if name.len() > MAX_SERVICE_NAME {
-            return Err(invalid(
-                "NameTooLong",
-                format!(
-                    "the name has {} characters; labels of its pods need at most {MAX_SERVICE_NAME}: make the service anew under a shorter name",
-                    name.len()
-                ),
-            ));
-        }
-        if name.contains('.') || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
-            return Err(invalid(
-                "NameInvalid",
-                format!(
-                    "the name {name:?} cannot be that of a Service, which begins with a letter and has no dots: make the service anew under another name"
-                ),
-            ));
-        }
-        self.mode()?;
-        for (key, value) in object::annotations(service.object()) {
-            let field = ANNOTATIONS.iter().find(|field| field.path == key && field.used == Use::Refused);
-            if let Some(field) = field.filter(|_| value == "true") {
-                return Err(invalid(
-                    "NotSupported",
-                    format!("annotation {key} is not supported: {}", field.note),
-                ));
-            }
-        }
-        for label in LABELS {
-            if service.label(label.path) == Some("exposed") {
-                return Err(invalid(
-                    "NotSupported",
-                    format!(
-                        "label {}: exposed is not supported: make an Ingress or a Route for the Service {}",
-                        label.path,
-                        self.name()
-                    ),
-                ));
-            }
-        }
-        let raw = service.object().get("spec").unwrap_or(&Value::Null);
-        let checked = fields::check_service(raw);
-        if !checked.refused.is_empty() {
-            return Err(invalid("NotSupported", sentences(&checked.refused)));
-        }
-        let spec = service.spec().map_err(|error| {
-            invalid("SpecMalformed", format!("the spec does not parse: {error}; correct the field"))
-        })?;
-        let model = model_of(&spec)?;
-        if model.model_format.name.is_empty() {
-            return Err(invalid(
-                "SpecMalformed",
-                "spec.predictor.model.modelFormat.name is empty: write the format of the model",
-            ));
-        }
-        if spec.predictor.min_replicas == Some(0) {
-            return Err(invalid(
-                "NotSupported",
-                "spec.predictor.minReplicas: 0 is not supported, since nothing wakes a predictor: stop it with the annotation serving.kserve.io/stop: \"true\"",
-            ));
-        }
-        if spec.predictor.min_replicas.is_some_and(|replicas| !(1..=MAX_REPLICAS).contains(&replicas)) {
-            return Err(invalid(
-                "SpecMalformed",
-                format!("spec.predictor.minReplicas must be between 1 and {MAX_REPLICAS}"),
-            ));
-        }
-        Ok((spec.predictor, model))
+    /// The image that fetches models now: that of the platform's operator.
+    fn fetch_image(self) -> Option<&'a str> {
+        let operator: Deployment<'a> = self.observed.one(SYSTEM_NAMESPACE, OPERATOR)?;
+        operator.object().pointer("/spec/template/spec/containers/0/image")?.as_str()
     }
 
-    /// The mode of deployment: what the status remembers, else what the annotation says.
-    fn mode(self) -> Result<&'a str, Refusal> {
-        const ANNOTATION: &str = "serving.kserve.io/deploymentMode";
-        let remembered = Some(self.service.status_text("deploymentMode")).filter(|mode| !mode.is_empty());
-        let mode = remembered.or_else(|| self.service.annotation(ANNOTATION)).unwrap_or("Standard");
-        match mode {
-            "Standard" | "RawDeployment" => Ok(mode),
-            mode if remembered.is_some() => Err(invalid(
-                "ModeNotSupported",
-                format!(
-                    "the service was made in mode {mode}, which stays with it; only Standard is supported: make it anew with annotation {ANNOTATION}: Standard"
-                ),
-            )),
-            mode => Err(invalid(
-                "ModeNotSupported",
-                format!(
-                    "annotation {ANNOTATION}: {mode} is not supported: write Standard (or its older name RawDeployment)"
-                ),
-            )),
+    /// The template that runs, where it differs from the wanted one only in the image that fetches: its model was fetched already, and a
+    /// new operator is no reason for anybody's pods to be replaced. The new image comes with the next change, or when the owner asks.
+    fn kept(
+        self,
+        made: &mut impl FnMut(Option<&'a str>) -> Result<(bool, Template), Refusal>,
+    ) -> Option<(bool, Template)> {
+        let live = self.live().filter(|live| live.replicas() > 0)?;
+        let asked_for = object::annotation(live.object(), rollout::ROLL);
+        if asked_for != self.service.annotation(rollout::ROLL) {
+            return None;
         }
+        let running = live.template()?;
+        let (has_storage, template) = made(Some(rollout::fetcher_of(running)?)).ok()?;
+        (desired::digest_of(&template.value) == desired::digest_of(running))
+            .then_some((has_storage, template))
     }
 
     fn nothing_foreign(self) -> Result<(), Refusal> {
@@ -407,76 +311,95 @@ impl<'a> One<'a> {
         (!external).then(|| i64::from(predictor.min_replicas.unwrap_or(1)))
     }
 
+    /// What is missing of the predictor.
     fn writes(self, change: Change<'_>, wish: &Wish, roll: &Roll, context: &Context<'_>) -> Vec<Action> {
-        let (namespace, name) = (self.service.namespace(), self.name());
-        let policy = self.observed.one::<NetworkPolicy<'_>>(namespace, &name).map(View::object);
-        let service = self.observed.one::<Service<'_>>(namespace, &name).map(View::object);
-        let replicas = self.replicas(&wish.predictor);
         let strategy = change.strategy(roll, wish.predictor.deployment_strategy.as_ref());
-        let mut writes = Vec::new();
-        // Guarded before there is anything to guard.
-        let guard = desired::policy(self.service, &wish.template, context.namespace, &wish.allowed);
-        writes.extend(apply_unless_done(guard, policy));
-        writes.extend(apply_unless_done(desired::service(self.service, &wish.template), service));
-        match (roll, change.live) {
-            (Roll::Waits { .. }, Some(live)) => {
-                // Only the number of pods is the owner's to change now; the template stays as it is.
-                if replicas.is_some_and(|replicas| replicas != live.replicas()) {
-                    let template = live.template().unwrap_or(&Value::Null);
-                    let written_for =
-                        object::annotation(live.object(), desired::WRITTEN_FOR).unwrap_or(change.written_for);
-                    let object =
-                        desired::deployment(self.service, template, replicas, &strategy, written_for);
-                    writes.push(Action::Apply { object, manager: MANAGER.to_owned(), force: true });
-                }
-            }
-            (_, live) => {
-                let template = &wish.template.value;
-                let wanted =
-                    desired::deployment(self.service, template, replicas, &strategy, change.written_for);
-                writes.extend(apply_unless_done(wanted, live.map(View::object)));
-            }
+        let replicas = self.replicas(&wish.predictor);
+        let waiting = matches!(roll, Roll::Waits { .. } | Roll::Queued { .. });
+        if let Some(live) = change.live.filter(|_| waiting) {
+            return self.upkeep(live, replicas, &strategy, Some(&wish.allowed), context);
+        }
+        let template = &wish.template.value;
+        let mut writes = self.surroundings(template, Some(&wish.allowed), context);
+        let roll = self.service.annotation(rollout::ROLL);
+        let wanted =
+            desired::deployment(self.service, template, replicas, &strategy, change.written_for, roll);
+        writes.extend(apply_unless_done(wanted, change.live.map(View::object)));
+        writes
+    }
+
+    /// What is missing of a predictor whose pods keep the template that they have.
+    fn upkeep(
+        self,
+        live: Deployment<'_>,
+        replicas: Option<i64>,
+        strategy: &Value,
+        allowed: Option<&BTreeSet<String>>,
+        context: &Context<'_>,
+    ) -> Vec<Action> {
+        let template = live.template().unwrap_or(&Value::Null);
+        let mut writes = self.surroundings(template, allowed, context);
+        let kept = |name| object::annotation(live.object(), name);
+        // Where the number of pods is left to others, they go on from one after a stop.
+        let replicas = replicas.or_else(|| kept(desired::STOPPED).map(|_| 1));
+        if replicas.is_some_and(|replicas| replicas != live.replicas()) {
+            let written_for = kept(desired::WRITTEN_FOR).unwrap_or_default();
+            let roll = kept(rollout::ROLL);
+            let object = desired::deployment(self.service, template, replicas, strategy, written_for, roll);
+            writes.push(Action::Apply { object, manager: MANAGER.to_owned(), force: true });
         }
         writes
     }
-}
 
-/// The model: `model`, or the one field that is short for it.
-fn model_of(spec: &InferenceServiceSpec) -> Result<ModelSpec, Refusal> {
-    let short: Vec<(&str, &Value)> = fields::FORMATS
-        .iter()
-        .filter_map(|format| Some((*format, spec.predictor.pod.get(*format)?)))
-        .filter(|(_, value)| !value.is_null())
-        .collect();
-    match (&spec.predictor.model, short.as_slice()) {
-        (Some(model), []) => Ok(model.clone()),
-        (None, [(format, value)]) => {
-            let mut value = (*value).clone();
-            if let Some(fields) = value.as_object_mut() {
-                fields.insert("modelFormat".to_owned(), json!({"name": format}));
+    /// A predictor that cannot be served as it is written: its pods stay as they are, guarded, and stop and start as their owner says.
+    fn upkeep_of_refused(self, context: &Context<'_>) -> Vec<Action> {
+        let Some(live) = self.live() else { return Vec::new() };
+        let predictor = self.service.spec().map(|spec| spec.predictor).unwrap_or_default();
+        let sane = predictor.min_replicas.is_none_or(|replicas| (1..=MAX_REPLICAS).contains(&replicas));
+        let replicas = match self.is_stopped() {
+            true => Some(0),
+            false if live.replicas() > 0 || !sane => None,
+            false => self.replicas(&predictor),
+        };
+        let strategy = live.object().pointer("/spec/strategy").cloned().unwrap_or_default();
+        let allowed = allowed_namespaces(self.service.annotation(ALLOW_FROM)).ok();
+        let stays = replicas.is_none() && live.replicas() == 0 && !sane;
+        if stays {
+            return self.surroundings(live.template().unwrap_or(&Value::Null), allowed.as_ref(), context);
+        }
+        self.upkeep(live, replicas, &strategy, allowed.as_ref(), context)
+    }
+
+    /// The policy and the Service of pods of a template, as far as nobody else has an object of that name.
+    fn surroundings(
+        self,
+        template: &Value,
+        allowed: Option<&BTreeSet<String>>,
+        context: &Context<'_>,
+    ) -> Vec<Action> {
+        let (namespace, name) = (self.service.namespace(), self.name());
+        let policy = self.observed.one::<NetworkPolicy<'_>>(namespace, &name).map(View::object);
+        let service = self.observed.one::<Service<'_>>(namespace, &name).map(View::object);
+        let ours = |found: Option<&Value>| found.is_none_or(|object| self.controls(object));
+        let mut writes = Vec::new();
+        // Guarded before there is anything to guard.
+        if let Some(allowed) = allowed.filter(|_| ours(policy)) {
+            let mut ports = vec![desired::port_of(template).number];
+            // Pods that are still there may answer on another one.
+            let newest = desired::digest_of(template);
+            if rollout::pods(self.observed, self.service)
+                .any(|pod| pod.annotation(desired::TEMPLATE) != Some(newest))
+            {
+                let before = policy.and_then(|policy| policy.pointer("/spec/ingress/1/ports")?.as_array());
+                let before = before.into_iter().flatten().filter_map(|port| port.get("port")).cloned();
+                ports.extend(before.filter(|port| *port != ports[0]).collect::<Vec<_>>());
             }
-            ModelSpec::deserialize(&value).map_err(|error| {
-                invalid(
-                    "SpecMalformed",
-                    format!("spec.predictor.{format} does not parse: {error}; correct the field"),
-                )
-            })
+            let guard = desired::policy(self.service, &ports, context.namespace, allowed);
+            writes.extend(apply_unless_done(guard, policy));
         }
-        (None, []) => {
-            Err(invalid("SpecMalformed", "spec.predictor has no model: write spec.predictor.model"))
+        if ours(service) {
+            writes.extend(apply_unless_done(desired::service(self.service, template), service));
         }
-        _ => Err(invalid(
-            "SpecMalformed",
-            "spec.predictor has several models: write one, in spec.predictor.model",
-        )),
+        writes
     }
-}
-
-fn sentences(all: &[String]) -> String {
-    let mut text = all.iter().take(MAX_SENTENCES).cloned().collect::<Vec<_>>().join("; ");
-    let more = all.len().saturating_sub(MAX_SENTENCES);
-    if more > 0 {
-        let _ = write!(text, "; and {more} more");
-    }
-    text
 }

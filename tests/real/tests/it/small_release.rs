@@ -7,7 +7,9 @@ use scantling_release::Settings;
 use scantling_run::{Bundle, Options, RunError, RunReport, plan, rollback, uninstall, upgrade};
 use serde_json::{Value, json};
 
-use crate::common::{block_on, environment, get, kubectl, push, release, tree, writes_since};
+use crate::common::{
+    binary, block_on, environment, get, kubectl, push, release, said, scantling, tree, writes_since,
+};
 
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n";
 
@@ -152,8 +154,46 @@ fn versions(cluster: &RealCluster) -> Vec<String> {
     all
 }
 
+/// Everything in the cluster with its version, but for what the cluster itself renews all the time.
+fn all_versions(cluster: &RealCluster) -> Vec<String> {
+    let kinds = cluster.run(&["api-resources", "--verbs=list,create", "-o", "name"]).unwrap();
+    let renewed = ["events", "leases.", "nodes", "endpointslices."];
+    let kinds: Vec<&str> =
+        kinds.lines().filter(|kind| !renewed.iter().any(|start| kind.starts_with(start))).collect();
+    let line = "{range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name} {.metadata.resourceVersion}{\"\\n\"}{end}";
+    let all = cluster
+        .run(&["get", &kinds.join(","), "--all-namespaces", "-o", &format!("jsonpath={line}")])
+        .unwrap();
+    let mut all: Vec<String> = all.lines().map(ToOwned::to_owned).collect();
+    all.sort();
+    all
+}
+
+/// The same release from a folder, as a person brings it: refused with the reference and the exit code, and not one request was a write.
+fn refused_as_a_command(cluster: &RealCluster, files: &Files, fallback: &str) {
+    let folder = cluster.folder().join("three");
+    for (path, text) in files {
+        let path = folder.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let (before, seen) = (all_versions(cluster), cluster.requests().unwrap().len());
+    for verb in [&["plan"][..], &["upgrade", "--yes"]] {
+        let (text, code) = said(scantling(cluster, &[verb, &[folder.to_str().unwrap()]].concat()));
+        assert_eq!(code, 1, "{text}");
+        let words: String = text.split_whitespace().collect();
+        assert!(words.contains(fallback) && words.contains("SCN0401"), "{text}");
+        assert!(text.contains("nothing was written"), "{text}");
+    }
+    let requests = cluster.requests().unwrap();
+    let written: Vec<_> = requests.iter().skip(seen).filter(|it| it.is_write()).collect();
+    assert!(written.is_empty(), "{written:#?}");
+    assert_eq!(all_versions(cluster), before);
+}
+
 #[test]
 fn a_release_is_installed_upgraded_refused_taken_back_and_removed() {
+    binary();
     let Some(cluster) = RealCluster::up(2).unwrap() else { return };
     let image = format!("{}/shop/web:stable", cluster.registry());
     let nodes =
@@ -196,6 +236,7 @@ fn a_release_is_installed_upgraded_refused_taken_back_and_removed() {
     assert_eq!((error.report().writes, versions(&cluster)), (0, before));
     assert_eq!(writes_since(&cluster, seen), [""; 0]);
     assert_eq!(running(&cluster), nodes(&new));
+    refused_as_a_command(&cluster, &three(&image, &fallback), &fallback);
 
     // Back, forward again, and away.
     people(&cluster);

@@ -7,7 +7,6 @@ use scantling_api::ObjectKey;
 use scantling_reconcile::Action;
 use tokio::time::Instant;
 
-use super::AttemptKey;
 use crate::stack::Jitter;
 
 /// The pause after a first failure, doubled each time.
@@ -18,10 +17,33 @@ const LONGEST: Duration = Duration::from_mins(5);
 /// happen (the change has not been seen yet); more means that somebody undoes it.
 const SAME_IN_A_ROW: u32 = 3;
 
+/// One write among those of a reconciler: to which object, and what is done to it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Attempt {
+    pub(crate) reconciler: &'static str,
+    pub(crate) key: ObjectKey,
+    pub(crate) verb: &'static str,
+}
+
+impl Attempt {
+    /// None for an action on no object of the API.
+    pub(crate) fn of(reconciler: &'static str, action: &Action) -> Option<Self> {
+        Some(Self { reconciler, key: action.key()?, verb: action.verb() })
+    }
+}
+
+/// What the server said when it refused a write, and for whose sake that was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) subject: ObjectKey,
+    pub(crate) why: String,
+}
+
 #[derive(Debug, Default)]
 struct Record {
     failures: u32,
     due: Option<Instant>,
+    refused: Option<Refused>,
     last: Option<(Action, Instant)>,
     same: u32,
 }
@@ -29,7 +51,7 @@ struct Record {
 /// The attempts of one driver.
 #[derive(Debug)]
 pub(crate) struct Attempts {
-    records: BTreeMap<AttemptKey, Record>,
+    records: BTreeMap<Attempt, Record>,
     jitter: Jitter,
     woken: bool,
 }
@@ -53,39 +75,40 @@ impl Attempts {
         self.woken = true;
     }
 
-    pub(crate) fn may_try(&self, reconciler: &'static str, key: &ObjectKey) -> bool {
-        let record = self.records.get(&(reconciler, key.clone()));
-        record.and_then(|r| r.due).is_none_or(|due| due <= Instant::now())
+    pub(crate) fn may_try(&self, attempt: &Attempt) -> bool {
+        self.records.get(attempt).and_then(|record| record.due).is_none_or(|due| due <= Instant::now())
     }
 
-    /// Objects that a reconciler no longer wants to write wait for nothing. What was written lately is remembered
-    /// all the same, so that a fight is seen.
-    pub(crate) fn keep_only(&mut self, reconciler: &'static str, wanted: impl Iterator<Item = ObjectKey>) {
-        let wanted: BTreeSet<ObjectKey> = wanted.collect();
+    /// Writes that a reconciler no longer wants wait for nothing. What was written lately is remembered all the same, so that a fight is
+    /// seen.
+    pub(crate) fn keep_only(&mut self, reconciler: &'static str, wanted: &BTreeSet<Attempt>) {
         let now = Instant::now();
-        self.records.retain(|(name, key), record| {
-            if *name != reconciler || wanted.contains(key) {
+        self.records.retain(|attempt, record| {
+            if attempt.reconciler != reconciler || wanted.contains(attempt) {
                 return true;
             }
             record.due = None;
             record.failures = 0;
+            record.refused = None;
             record.last.as_ref().is_some_and(|(_, at)| now - *at < LONGEST)
         });
     }
 
-    /// A write succeeded. A pause if it is the same one over and over.
-    pub(crate) fn succeeded(
-        &mut self,
-        reconciler: &'static str,
-        key: &ObjectKey,
-        action: &Action,
-    ) -> Option<Duration> {
-        let record = self.records.entry((reconciler, key.clone())).or_default();
+    /// What the server refuses, by the object for whose sake it was written.
+    pub(crate) fn refused(&self) -> BTreeMap<ObjectKey, String> {
+        let refused = self.records.values().filter_map(|record| record.refused.as_ref());
+        refused.map(|refused| (refused.subject.clone(), refused.why.clone())).collect()
+    }
+
+    /// A write succeeded. If it is one of too many that are the same, the pause before the next.
+    pub(crate) fn succeeded(&mut self, attempt: &Attempt, action: &Action) -> Option<Duration> {
+        let record = self.records.entry(attempt.clone()).or_default();
         record.failures = 0;
         record.due = None;
+        record.refused = None;
         let now = Instant::now();
         match &record.last {
-            Some((last, at)) if last == action && now - *at < LONGEST * 2 => record.same += 1,
+            Some((last, at)) if last.is_same(action) && now - *at < LONGEST * 2 => record.same += 1,
             _ => record.same = 1,
         }
         record.last = Some((action.clone(), now));
@@ -97,13 +120,18 @@ impl Attempts {
         Some(pause)
     }
 
-    /// A write failed. The pause before the next attempt.
-    pub(crate) fn failed(&mut self, reconciler: &'static str, key: &ObjectKey) -> Duration {
-        let record = self.records.entry((reconciler, key.clone())).or_default();
+    /// A write failed. The pause before the next attempt, and whether the server says something new by refusing it.
+    pub(crate) fn failed(&mut self, attempt: &Attempt, refused: Option<Refused>) -> (Duration, bool) {
+        let record = self.records.entry(attempt.clone()).or_default();
         record.failures += 1;
         let pause = self.jitter.backoff(FIRST, LONGEST, record.failures);
         record.due = Some(Instant::now() + pause);
-        pause
+        // Nobody is told of what did not even reach the server; what it said before still stands.
+        let is_news = refused.is_some() && refused != record.refused;
+        if is_news {
+            record.refused = refused;
+        }
+        (pause, is_news)
     }
 }
 
@@ -112,39 +140,60 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const R: &str = "r";
-
-    fn key(name: &str) -> ObjectKey {
-        ObjectKey::namespaced("", "ConfigMap", "n", name)
+    fn attempt(name: &str, verb: &'static str) -> Attempt {
+        Attempt { reconciler: "r", key: ObjectKey::namespaced("", "ConfigMap", "n", name), verb }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_failed_object_waits_longer_each_time_and_holds_up_no_other() {
+    async fn a_failed_write_waits_longer_each_time_and_holds_up_no_other() {
         let mut attempts = Attempts::new(Jitter::new(1));
+        let (a, status) = (attempt("a", "apply"), attempt("a", "status"));
         let mut pauses = Vec::new();
         for _ in 0..4 {
-            pauses.push(attempts.failed(R, &key("a")));
-            assert!(!attempts.may_try(R, &key("a")) && attempts.may_try(R, &key("b")));
+            pauses.push(attempts.failed(&a, None).0);
+            assert!(
+                !attempts.may_try(&a)
+                    && attempts.may_try(&status)
+                    && attempts.may_try(&attempt("b", "apply"))
+            );
             tokio::time::sleep_until(attempts.next_due().unwrap_or_else(Instant::now)).await;
-            assert!(attempts.may_try(R, &key("a")));
+            assert!(attempts.may_try(&a));
         }
         for (n, pause) in pauses.iter().enumerate() {
             let full = FIRST * 2u32.pow(u32::try_from(n).unwrap_or(0));
             assert!(*pause >= full / 2 && *pause <= full, "{pauses:?}");
         }
-        attempts.keep_only(R, std::iter::empty());
+        attempts.keep_only("r", &BTreeSet::new());
         assert_eq!(attempts.next_due(), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_the_server_refuses_is_known_until_it_takes_it_or_nobody_wants_it() {
+        let mut attempts = Attempts::new(Jitter::new(1));
+        let a = attempt("a", "apply");
+        let subject = ObjectKey::namespaced("g", "K", "n", "a");
+        let refused = || Some(Refused { subject: subject.clone(), why: "no".to_owned() });
+        assert!(attempts.failed(&a, refused()).1);
+        assert!(!attempts.failed(&a, refused()).1, "nothing new");
+        assert!(!attempts.failed(&a, None).1);
+        assert_eq!(attempts.refused(), BTreeMap::from([(subject.clone(), "no".to_owned())]));
+        attempts.succeeded(&a, &Action::Create { object: json!({}), of: subject.clone() });
+        assert!(attempts.refused().is_empty());
+        attempts.failed(&a, refused());
+        attempts.keep_only("r", &BTreeSet::new());
+        assert!(attempts.refused().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_same_write_over_and_over_is_a_fight() {
         let mut attempts = Attempts::new(Jitter::new(1));
-        let action = |n: u32| Action::Create { object: json!({ "n": n }) };
-        assert_eq!(attempts.succeeded(R, &key("a"), &action(1)), None);
-        assert_eq!(attempts.succeeded(R, &key("a"), &action(1)), None);
-        assert!(attempts.succeeded(R, &key("a"), &action(1)).is_some());
-        assert!(!attempts.may_try(R, &key("a")));
-        assert_eq!(attempts.succeeded(R, &key("a"), &action(2)), None);
-        assert!(attempts.may_try(R, &key("a")));
+        let a = attempt("a", "create");
+        let action = |n: u32| Action::Create { object: json!({ "n": n }), of: a.key.clone() };
+        assert_eq!(attempts.succeeded(&a, &action(1)), None);
+        assert_eq!(attempts.succeeded(&a, &action(1)), None);
+        assert!(attempts.succeeded(&a, &action(1)).is_some());
+        assert!(!attempts.may_try(&a));
+        assert_eq!(attempts.succeeded(&a, &action(2)), None);
+        assert!(attempts.may_try(&a));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use scantling_api::{GroupVersionKind, ObjectKey, object};
-use scantling_observed::{Observed, slim};
+use scantling_observed::{Observed, slim, slim_secret};
 use scantling_reconcile::Interest;
 use serde_json::Value;
 
@@ -100,6 +100,20 @@ impl Cache {
         }
         self.observed.extend([(key, object)]);
         true
+    }
+
+    /// Takes in an object that was read by name, without what nobody needs of it.
+    pub(crate) fn read(&mut self, key: &ObjectKey, mut object: Value) {
+        slim(&mut object);
+        slim_secret(&mut object);
+        if object::key(&object).is_ok_and(|own| own == *key) {
+            self.put(object);
+        }
+    }
+
+    /// Forgets an object.
+    pub(crate) fn forget(&mut self, key: &ObjectKey) {
+        self.observed.remove(key);
     }
 
     /// Takes in the answer of a write. True if it tells something new.

@@ -12,7 +12,7 @@ use kube::runtime::watcher::{self, Event, watcher};
 use scantling_api::GroupVersionKind;
 use scantling_observed::slim;
 use serde_json::Value;
-use tokio::time::{Sleep, sleep};
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::cache::Change;
 use crate::served::Resource;
@@ -31,6 +31,8 @@ pub(crate) struct KindWatch {
     pause: Option<Pin<Box<Sleep>>>,
     breaks: u32,
     listed: bool,
+    /// When it is to be listed anew.
+    due: Option<Instant>,
     jitter: Jitter,
 }
 
@@ -59,7 +61,22 @@ impl KindWatch {
             config = config.fields(fields);
         }
         let stream = watcher(api, config).boxed();
-        Self { gvk: resource.gvk.clone(), stream, pause: None, breaks: 0, listed: false, jitter }
+        Self { gvk: resource.gvk.clone(), stream, pause: None, breaks: 0, listed: false, due: None, jitter }
+    }
+
+    /// From then on it is due to be listed anew.
+    pub(crate) fn list_again_after(&mut self, time: Duration) {
+        self.due = Some(Instant::now() + time);
+    }
+
+    /// Is it to be listed anew?
+    pub(crate) fn is_due(&self) -> bool {
+        self.listed && self.due.is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Takes the place of another one, whose list stands until there is a new one.
+    pub(crate) fn continues(&mut self, other: &Self) {
+        self.listed = other.listed;
     }
 
     pub(crate) fn gvk(&self) -> &GroupVersionKind {

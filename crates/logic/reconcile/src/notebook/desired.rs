@@ -11,7 +11,7 @@ use crate::isolation::network_policy;
 
 /// On the pod template: which request for a restart it answers. Changing it makes a new pod.
 pub(super) const RESTARTED: &str = "scantling.dev/restarted-at";
-/// On the set: the digest of what its pod is made from. Annotations of a notebook, which clients write all the time, are not in it.
+/// On the set and on its pod: the digest of what its pod is made from. Annotations of a notebook, which clients write all the time, are not in it.
 pub(super) const POD: &str = "scantling.dev/pod";
 
 /// The stateful set, sealed.
@@ -29,8 +29,11 @@ pub(super) fn stateful_set(
         .cloned()
         .unwrap_or_else(|| json!("Parallel"));
     let (labels, spec) = (pod::labels(notebook, settings), pod::spec(notebook, image, settings));
+    let made_from = json!(digest_of(&json!([labels, spec])));
+    let mut annotations = pod::annotations(notebook);
+    annotations[POD] = made_from.clone();
     let mut metadata = metadata(notebook);
-    metadata["annotations"] = json!({POD: digest_of(&json!([labels, spec]))});
+    metadata["annotations"] = json!({POD: made_from});
     sealed(json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -40,7 +43,7 @@ pub(super) fn stateful_set(
             "podManagementPolicy": policy,
             "selector": {"matchLabels": {"statefulset": name}},
             "template": {
-                "metadata": {"labels": labels, "annotations": pod::annotations(notebook)},
+                "metadata": {"labels": labels, "annotations": annotations},
                 "spec": spec,
             },
         },
@@ -56,7 +59,8 @@ pub(super) fn service(notebook: Notebook<'_>, container: Option<Container<'_>>) 
         "spec": {
             "selector": {"statefulset": notebook.name()},
             "ports": [{
-                "name": format!("http-{:.10}", notebook.name()), "port": 80, "targetPort": pod::port(container), "protocol": "TCP",
+                // Whole, as Kubeflow has it: cut, it might end in a sign, and the longest name of a notebook leaves room.
+                "name": format!("http-{}", notebook.name()), "port": 80, "targetPort": pod::port(container), "protocol": "TCP",
             }],
         },
     }))
@@ -89,7 +93,6 @@ fn metadata(notebook: Notebook<'_>) -> Value {
             "name": notebook.name(),
             "uid": notebook.uid(),
             "controller": true,
-            "blockOwnerDeletion": true,
         }],
     })
 }

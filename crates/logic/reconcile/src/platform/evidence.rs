@@ -25,12 +25,7 @@ impl Running {
         let catalogue = Catalogue::of(observed);
         let mut running = Self::default();
         for pod in observed.pods().filter(|pod| pod.is_running()) {
-            let owners = observed.owners_of(pod.object());
-            let notebook = owners.into_iter().map(Notebook::of).find(|owner| {
-                scantling_api::object::gvk(owner.object())
-                    .is_ok_and(|gvk| (gvk.group.as_str(), gvk.kind.as_str()) == ("kubeflow.org", "Notebook"))
-            });
-            if let Some(notebook) = notebook {
+            if let Some(notebook) = observed.notebook_of(pod) {
                 running.add(pod, notebook, &catalogue, context);
             }
         }

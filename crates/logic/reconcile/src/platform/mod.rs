@@ -47,6 +47,8 @@ pub const PLATFORM: Reconciler = Reconciler {
         ("apps", "v1", "Deployment"),
         ("", "v1", "Pod"),
     ],
+    named: &[],
+    names: crate::reconciler::no_names,
     reconcile,
 };
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::fields::{FORMATS, SERVICE_FIELDS, Use};
 use super::placeholder;
 use super::refusal::{Failure, Refusal};
+use super::rollout::ROLL;
 use super::select::Runtime;
 use super::status::{IMAGE_RESOLVED, RUNTIME_RESOLVED};
 use super::storage::{MODEL_FOLDER, Storage};
@@ -25,10 +26,14 @@ pub(crate) const CONTAINER: &str = "kserve-container";
 pub(crate) const TEMPLATE: &str = "scantling.dev/template";
 /// On the Deployment: what the owner had written when the template was written last.
 pub(crate) const WRITTEN_FOR: &str = "scantling.dev/written-for";
+/// On a Deployment that was stopped for its owner, so that a start is known from an autoscaler's zero.
+pub(crate) const STOPPED: &str = "scantling.dev/stopped";
 /// The port of a container that declares none, as KServe has it.
 const PORT: u16 = 8080;
+/// The name of a port that has none. A Service finds it by its name, so a runtime whose number changes is found before and after.
+const PORT_NAME: &str = "serving";
 /// How long a pod that is to go still answers. Nodes and clients hear of its end a little later than it does.
-const LEAVE_SECONDS: u32 = 10;
+const LEAVE_SECONDS: u64 = 10;
 /// Fields of a runtime that go into the pod.
 const RUNTIME_POD_FIELDS: &[&str] = &[
     "volumes",
@@ -49,8 +54,30 @@ pub(crate) struct Template {
     pub(crate) image: String,
     /// Images that can change under their names.
     pub(crate) unpinned: Vec<String>,
-    /// Name and number of the port that serves.
-    port: (String, Value),
+}
+
+/// The port that serves, of a pod's template.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Port {
+    /// As the Service calls it.
+    name: String,
+    /// As the Service finds it: by its name, if it has one.
+    pub(crate) target: Value,
+    /// Its number.
+    pub(crate) number: Value,
+}
+
+/// The port that serves.
+pub(crate) fn port_of(template: &Value) -> Port {
+    let containers = template.get("spec").map(object::pod_containers).unwrap_or_default();
+    let server = containers.into_iter().find(|container| container.name() == CONTAINER);
+    let port = server.and_then(|server| server.value.pointer("/ports/0"));
+    let number = port.and_then(|port| port.get("containerPort")).cloned().unwrap_or_else(|| json!(PORT));
+    match port.map(|port| object::text(port, "/name")).unwrap_or_default() {
+        "" => Port { name: "http".to_owned(), target: number.clone(), number },
+        PORT_NAME => Port { name: "http".to_owned(), target: json!(PORT_NAME), number },
+        written => Port { name: written.to_owned(), target: json!(written), number },
+    }
 }
 
 /// The digest that a template carries, empty if it carries none.
@@ -116,7 +143,8 @@ pub(crate) fn template(
         return Err(malformed("RuntimeMalformed", format!("{place}: its containers are no mappings")));
     };
     let image = server.get("image").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let port = complete(server, storage.mounts, &place)?;
+    let grace = spec.get("terminationGracePeriodSeconds").and_then(Value::as_u64);
+    complete(server, storage.mounts, grace, &place)?;
     let fields = spec.as_object_mut();
     if let Some(fields) = fields {
         fields.insert("containers".to_owned(), Value::Array(containers));
@@ -136,7 +164,7 @@ pub(crate) fn template(
     });
     let digest = Digest::of(value.to_string().as_bytes());
     value["metadata"]["annotations"][TEMPLATE] = json!(format!("{:.16}", digest.hex()));
-    Ok(Template { value, image, unpinned, port })
+    Ok(Template { value, image, unpinned })
 }
 
 fn merged(kind: &str, below: &Value, over: &Value) -> Result<Value, Refusal> {
@@ -212,12 +240,13 @@ fn pin(container: &mut Value, unpinned: &mut Vec<String>) -> Result<(), String> 
     Ok(())
 }
 
-/// Adds to the container that serves what it lacks: a port, a probe, time to leave, and its model. Gives name and number of its port.
+/// Adds to the container that serves what it lacks: a port with a name, a probe, time to leave, and its model.
 fn complete(
     server: &mut Map<String, Value>,
     mounts: Vec<Value>,
+    grace: Option<u64>,
     place: &str,
-) -> Result<(String, Value), Refusal> {
+) -> Result<(), Refusal> {
     let mounted = server.get("volumeMounts").and_then(Value::as_array).into_iter().flatten();
     if !mounts.is_empty()
         && mounted
@@ -234,15 +263,23 @@ fn complete(
     if !has_port {
         server.insert("ports".to_owned(), json!([{"containerPort": PORT, "protocol": "TCP"}]));
     }
-    let first = server.get("ports").and_then(|ports| ports.get(0)).cloned().unwrap_or_default();
-    let number = first.get("containerPort").cloned().unwrap_or_else(|| json!(PORT));
-    let written = object::text(&first, "/name").to_owned();
-    let name = if written.is_empty() { "http".to_owned() } else { written };
+    let first = server.get_mut("ports").and_then(|ports| ports.get_mut(0)).and_then(Value::as_object_mut);
+    let number = first.map(|first| {
+        first.entry("name").or_insert_with(|| json!(PORT_NAME));
+        first.get("containerPort").cloned().unwrap_or_else(|| json!(PORT))
+    });
+    let number = number.unwrap_or_else(|| json!(PORT));
     server
         .entry("readinessProbe")
         .or_insert_with(|| json!({"tcpSocket": {"port": number}, "periodSeconds": 5, "timeoutSeconds": 1}));
-    server.entry("lifecycle").or_insert_with(|| json!({"preStop": {"sleep": {"seconds": LEAVE_SECONDS}}}));
-    Ok((name, number))
+    // The server refuses a sleep that is longer than the pod may take to end, and the program needs time, too.
+    let leave = grace.map_or(LEAVE_SECONDS, |grace| (grace / 2).min(LEAVE_SECONDS));
+    if leave > 0
+        && let Some(lifecycle) = server.entry("lifecycle").or_insert_with(|| json!({})).as_object_mut()
+    {
+        lifecycle.entry("preStop").or_insert_with(|| json!({"sleep": {"seconds": leave}}));
+    }
+    Ok(())
 }
 
 fn append(fields: &mut Map<String, Value>, name: &str, more: Vec<Value>) {
@@ -289,7 +326,6 @@ fn metadata(service: InferenceService<'_>) -> Value {
             "name": service.name(),
             "uid": service.uid(),
             "controller": true,
-            "blockOwnerDeletion": true,
         }],
     })
 }
@@ -301,9 +337,16 @@ pub(crate) fn deployment(
     replicas: Option<i64>,
     strategy: &Value,
     written_for: &str,
+    roll: Option<&str>,
 ) -> Value {
     let mut metadata = metadata(service);
     metadata["annotations"] = json!({WRITTEN_FOR: written_for});
+    if replicas == Some(0) {
+        metadata["annotations"][STOPPED] = json!("true");
+    }
+    if let Some(roll) = roll {
+        metadata["annotations"][ROLL] = json!(roll);
+    }
     let mut object = json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -320,27 +363,26 @@ pub(crate) fn deployment(
     sealed(object)
 }
 
-/// The Service, sealed.
-pub(crate) fn service(service: InferenceService<'_>, template: &Template) -> Value {
-    let (name, number) = &template.port;
+/// The Service of pods of a template, sealed.
+pub(crate) fn service(service: InferenceService<'_>, template: &Value) -> Value {
+    let Port { name, target, .. } = port_of(template);
     sealed(json!({
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": metadata(service),
         "spec": {
             "selector": selector(service),
-            "ports": [{"name": name, "port": 80, "targetPort": number, "protocol": "TCP"}],
+            "ports": [{"name": name, "port": 80, "targetPort": target, "protocol": "TCP"}],
         },
     }))
 }
 
-/// The policy, sealed.
+/// The policy, sealed: by numbers, since not every network knows names of ports.
 pub(crate) fn policy(
     service: InferenceService<'_>,
-    template: &Template,
+    ports: &[Value],
     platform_namespace: &str,
     allowed: &BTreeSet<String>,
 ) -> Value {
-    let ports = [template.port.1.clone()];
-    sealed(network_policy(&metadata(service), &selector(service), &ports, platform_namespace, allowed))
+    sealed(network_policy(&metadata(service), &selector(service), ports, platform_namespace, allowed))
 }

@@ -269,11 +269,15 @@ pub const ANNOTATIONS: &[Field] = &[
         Honoured,
         "`external`: the number of pods is left to an autoscaler of yours",
     ),
-    field("scantling.dev/roll", Honoured, "ours: a change of its value takes an update that waits"),
     field(
-        "scantling.dev/allow-namespaces",
+        "scantling.dev/roll",
         Honoured,
-        "ours: other namespaces whose pods get answers, separated by commas; `*` for all",
+        "ours: a change of its value takes an update that waits, and the newest image that fetches models",
+    ),
+    field(
+        "scantling.dev/allow-from",
+        Honoured,
+        "ours: names of namespaces whose pods get an answer, with commas between them",
     ),
     field(
         "serving.kserve.io/enable-auth",

@@ -7,8 +7,9 @@ use super::desired::{self, Template};
 use super::refusal::Refusal;
 use super::rollout::{self, Roll};
 use super::select::{self, Chosen};
+use super::spec::sentences;
 use super::status::{self, Pods, Told};
-use super::{One, Wish, fields, sentences};
+use super::{One, Wish, fields};
 use crate::action::{Action, EventKind, Target};
 use crate::condition;
 use crate::context::Context;
@@ -28,7 +29,8 @@ impl<'a> One<'a> {
         let newest = live.and_then(Deployment::template).map(desired::digest_of).unwrap_or_default();
         let pods = Pods::of(rollout::pods(self.observed, self.service), newest);
         let refusal = wish.as_ref().err();
-        let predictor = status::predictor_ready(live, refusal, self.is_stopped(), &pods);
+        let refused = context.refused(&self.service.key());
+        let predictor = status::predictor_ready(live, refusal, refused.as_ref(), self.is_stopped(), &pods);
         let ingress = self.ingress();
         let mut conditions = vec![
             self.runtime_condition(chosen, refusal),
@@ -38,9 +40,14 @@ impl<'a> One<'a> {
         if let Ok(wish) = wish {
             conditions.push(pinned_condition(&wish.template));
         }
-        conditions.push(Self::rollout_condition(live, wish, roll, &pods));
+        conditions.push(Self::rollout_condition(live, wish, roll, refused.as_ref(), &pods));
         let raw = self.service.object().get("spec").unwrap_or(&Value::Null);
-        let ignored = fields::check_service(raw).ignored;
+        let mut ignored = fields::check_service(raw).ignored;
+        if let Some(chosen) = chosen {
+            let spec = chosen.runtime.object.get("spec").unwrap_or(&Value::Null);
+            let of_runtime = fields::check_runtime(spec).ignored.into_iter();
+            ignored.extend(of_runtime.map(|text| format!("{}: {text}", chosen.runtime.described())));
+        }
         if !ignored.is_empty() {
             conditions.push(Told::new(
                 status::FIELDS_IGNORED,
@@ -171,6 +178,7 @@ impl<'a> One<'a> {
         live: Option<Deployment<'_>>,
         wish: &Result<Wish, Refusal>,
         roll: Option<&Roll>,
+        refused: Option<&(&'static str, String)>,
         pods: &Pods,
     ) -> Told {
         let told = |status, reason: &str, message: String| {
@@ -181,7 +189,11 @@ impl<'a> One<'a> {
             .zip(wish.as_ref().ok())
             .map(|(live, wish)| rollout::difference(live, &wish.template.value))
             .unwrap_or_default();
+        if let Some((reason, why)) = refused.filter(|_| live.is_some()) {
+            return told(true, reason, format!("{why}; the pods that it has stay as they are"));
+        }
         match roll {
+            Some(Roll::Queued { why }) => return told(true, "Queued", format!("{differs}; {why}")),
             Some(Roll::Waits { why }) => return told(true, "WaitsForOwner", format!("{differs}; {why}")),
             Some(Roll::Recreate { why }) => {
                 let message = format!(
@@ -200,7 +212,15 @@ impl<'a> One<'a> {
         }
         let Some(live) = live else { return told(false, "NothingRuns", String::new()) };
         if pods.total <= pods.newest {
-            return told(false, "UpToDate", "pods run what is declared".to_owned());
+            let waits = wish.as_ref().ok().and_then(|wish| wish.newer_fetcher.as_ref());
+            let waits = waits.map(|image| {
+                format!("; models are fetched by {image} now, which comes with the next change, or with another value of the annotation {}", rollout::ROLL)
+            });
+            return told(
+                false,
+                "UpToDate",
+                format!("pods run what is declared{}", waits.unwrap_or_default()),
+            );
         }
         let reason = if rollout::is_recreate(live) { "Recreating" } else { "RollingOut" };
         match live.rollout() {
@@ -257,7 +277,8 @@ impl<'a> One<'a> {
 
 /// Reasons of a predictor that does not answer which do not pass by waiting, and are not told by another condition.
 fn is_alarming(reason: &str) -> bool {
-    status::is_hopeless(reason) || matches!(reason, "QuotaExceeded" | "PodsNotMade" | "Unschedulable")
+    status::is_hopeless(reason)
+        || matches!(reason, "QuotaExceeded" | "Refused" | "PodsNotMade" | "Unschedulable")
 }
 
 fn image_condition(wish: &Result<Wish, Refusal>) -> Told {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_api::kserve::Raw;
-use scantling_api::object;
+use scantling_api::{ObjectKey, object};
 use scantling_image::Digest;
 use scantling_observed::{
     Deployment, InferenceService, ModelRoll, Node, Observed, PersistentVolumeClaim, Pod, Rollout, View as _,
@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 
 use super::desired::{self, CONTAINER, WRITTEN_FOR};
 use super::select::Runtime;
+use super::storage::FETCHER;
 
 /// `true` on a service or a runtime makes updates of the runtime wait; `false` on a service lets them come whatever the platform says.
 const DISABLE_AUTO_UPDATE: &str = "serving.kserve.io/disable-auto-update";
-/// A change of its value takes what waits.
-const ROLL: &str = "scantling.dev/roll";
+/// A change of its value takes what waits, and the newest image that fetches. The Deployment remembers the value that it was written for.
+pub(crate) const ROLL: &str = "scantling.dev/roll";
 
 /// How a predictor's pods get their new template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -33,6 +34,11 @@ pub enum Roll {
     /// Old pods go first; until the new ones are ready, nobody answers.
     Recreate {
         /// Why there is no room for both.
+        why: String,
+    },
+    /// The pods keep what they have until another service, which needs the same devices, has its new pods.
+    Queued {
+        /// Which, and what both need.
         why: String,
     },
     /// The pods keep what they have until their owner says so.
@@ -53,6 +59,42 @@ pub(crate) struct Change<'a> {
     pub(crate) template: &'a Value,
     /// The digest of what the owner has written.
     pub(crate) written_for: &'a str,
+    /// Devices that services need which get new pods just now: by device, the service.
+    pub(crate) rolling: &'a Rolling,
+}
+
+/// Devices that services need which get new pods just now: by device, the service. One after the other, each finds the room that the one
+/// before gave back; all at once, none would.
+pub(crate) type Rolling = BTreeMap<String, ObjectKey>;
+
+/// Who gets new pods just now and needs devices for them.
+pub(crate) fn rolling<'a>(
+    observed: &'a Observed,
+    services: impl Iterator<Item = (InferenceService<'a>, Deployment<'a>)>,
+) -> Rolling {
+    let mut rolling = Rolling::new();
+    for (service, live) in services {
+        let newest = live.template().map(desired::digest_of).unwrap_or_default();
+        let is_old = |pod: Pod<'_>| pod.annotation(desired::TEMPLATE).unwrap_or_default() != newest;
+        // One that failed does not hold up the others.
+        let is_moving =
+            matches!(live.rollout(), Rollout::Progressing(_)) && pods(observed, service).any(is_old);
+        // What leaves has its devices until it is gone. On a node that does not answer that may be never.
+        let answers = |name: &str| observed.nodes().any(|node| node.name() == name && node.is_ready());
+        let leaves = |pod: Pod<'_>| pod.is_being_deleted() && pod.node().is_some_and(answers);
+        if is_moving || all_pods(observed, service).any(leaves) {
+            note(&mut rolling, service, live.template());
+        }
+    }
+    rolling
+}
+
+/// Notes that a service gets new pods of a template.
+pub(crate) fn note(rolling: &mut Rolling, service: InferenceService<'_>, template: Option<&Value>) {
+    let needed = template.and_then(|template| template.get("spec")).map(devices).unwrap_or_default();
+    for device in needed.into_keys() {
+        rolling.entry(device).or_insert_with(|| service.key());
+    }
 }
 
 /// What the owner decides about the pods: everything of the spec but their number and how they are replaced, the labels that they get,
@@ -91,6 +133,9 @@ impl Change<'_> {
         if live.replicas() == 0 {
             return Roll::Surge;
         }
+        if let Some(why) = self.queue() {
+            return Roll::Queued { why };
+        }
         match self.no_room(live) {
             Some(why) => Roll::Recreate { why },
             None => Roll::Surge,
@@ -113,9 +158,30 @@ impl Change<'_> {
             .then(|| "the platform's policy is models.roll: manual".to_owned())
     }
 
+    /// Whose new pods come first.
+    fn queue(self) -> Option<String> {
+        let needed = devices(self.template.get("spec")?);
+        let own = self.service.key();
+        let (device, first) =
+            self.rolling.iter().find(|(device, by)| needed.contains_key(*device) && **by != own)?;
+        let place = first.namespace.as_deref().unwrap_or_default();
+        Some(format!(
+            "InferenceService {place}/{} gets its new pods first, since both need {device}",
+            first.name
+        ))
+    }
+
     /// Why a new pod cannot stand beside an old one, if that is so.
     fn no_room(self, live: Deployment<'_>) -> Option<String> {
         let spec = self.template.get("spec")?;
+        let port = |template: &Value| desired::port_of(template).target;
+        if let Some(before) = live.template().map(port).filter(|before| *before != port(self.template)) {
+            let plain = |port: &Value| port.as_str().map_or_else(|| port.to_string(), str::to_owned);
+            let (before, after) = (plain(&before), plain(&port(self.template)));
+            return Some(format!(
+                "its port is called {after} instead of {before}, and its Service can find only one of them"
+            ));
+        }
         let claims = |spec: Option<&Value>| -> Vec<String> {
             let volumes = spec.and_then(|spec| spec.get("volumes")).and_then(Value::as_array);
             let names = volumes.into_iter().flatten();
@@ -150,7 +216,7 @@ impl Change<'_> {
         let recreate = match roll {
             Roll::Recreate { .. } => true,
             Roll::First | Roll::Surge => false,
-            Roll::Unchanged | Roll::Waits { .. } => self.live.is_some_and(|live| {
+            Roll::Unchanged | Roll::Queued { .. } | Roll::Waits { .. } => self.live.is_some_and(|live| {
                 is_recreate(live) || (self.is_stuck(live) && self.no_room(live).is_some())
             }),
         };
@@ -161,9 +227,10 @@ impl Change<'_> {
         }
     }
 
-    /// Does a pod of the newest template find no node?
+    /// Has a pod of the newest template found no node for as long as a rollout may take? Old pods answer meanwhile, and others may give
+    /// back what it needs, or a node may come.
     fn is_stuck(self, live: Deployment<'_>) -> bool {
-        live.rollout() != Rollout::Complete
+        matches!(live.rollout(), Rollout::Failed(_))
             && pods(self.observed, self.service).any(|pod| {
                 pod.node().is_none() && pod.trouble().is_some_and(|(reason, _)| reason == "Unschedulable")
             })
@@ -180,11 +247,15 @@ pub(crate) fn pods<'a>(
     observed: &'a Observed,
     service: InferenceService<'a>,
 ) -> impl Iterator<Item = Pod<'a>> + 'a {
+    all_pods(observed, service).filter(|pod| !pod.is_being_deleted())
+}
+
+fn all_pods<'a>(observed: &'a Observed, service: InferenceService<'a>) -> impl Iterator<Item = Pod<'a>> + 'a {
     let app = format!("isvc.{}", desired::name(service));
     let finished = |pod: &Pod<'_>| matches!(pod.phase(), "Succeeded" | "Failed");
-    observed.in_namespace::<Pod<'a>>(service.namespace()).filter(move |pod| {
-        pod.label("app") == Some(app.as_str()) && !pod.is_being_deleted() && !finished(pod)
-    })
+    observed
+        .in_namespace::<Pod<'a>>(service.namespace())
+        .filter(move |pod| pod.label("app") == Some(app.as_str()) && !finished(pod))
 }
 
 fn has_room(observed: &Observed, node: Node<'_>, spec: &Value, needed: &BTreeMap<String, u64>) -> bool {
@@ -213,21 +284,32 @@ fn has_room(observed: &Observed, node: Node<'_>, spec: &Value, needed: &BTreeMap
 
 /// The image that a template has for the container that serves.
 pub(crate) fn image_of(template: &Value) -> Option<&str> {
+    image_in(template, CONTAINER)
+}
+
+/// The image that a template has for the container that fetches the model.
+pub(crate) fn fetcher_of(template: &Value) -> Option<&str> {
+    image_in(template, FETCHER)
+}
+
+/// The environment of what fetches the model of a predictor.
+pub(crate) fn fetching_env(live: Deployment<'_>) -> Vec<Value> {
+    let spec = live.template().and_then(|template| template.get("spec"));
+    let containers = spec.map(object::pod_containers).unwrap_or_default();
+    let fetcher = containers.into_iter().find(|container| container.name() == FETCHER);
+    fetcher.and_then(|fetcher| fetcher.value.get("env")?.as_array().cloned()).unwrap_or_default()
+}
+
+fn image_in<'a>(template: &'a Value, name: &str) -> Option<&'a str> {
     let containers = object::pod_containers(template.get("spec")?);
-    containers.into_iter().find(|container| container.name() == CONTAINER)?.image()
+    containers.into_iter().find(|container| container.name() == name)?.image()
 }
 
 /// What differs between two templates, in words.
 pub(crate) fn difference(from: &Value, to: &Value) -> String {
-    let fetcher = |template: &Value| {
-        let init = object::pod_containers(template.get("spec").unwrap_or(&Value::Null));
-        init.into_iter()
-            .find(|container| container.name() == super::storage::FETCHER)
-            .and_then(|container| container.image().map(str::to_owned))
-    };
     match (image_of(from), image_of(to)) {
         (Some(from), Some(to)) if from != to => format!("image {from} → {to}"),
-        _ => match (fetcher(from), fetcher(to)) {
+        _ => match (fetcher_of(from), fetcher_of(to)) {
             (Some(from), Some(to)) if from != to => format!("image that fetches the model {from} → {to}"),
             _ => "the pod's template has changed".to_owned(),
         },

@@ -202,6 +202,7 @@ fn shortened(text: &str) -> String {
 pub(crate) fn predictor_ready(
     live: Option<Deployment<'_>>,
     refusal: Option<&Refusal>,
+    refused: Option<&(&'static str, String)>,
     stopped: bool,
     pods: &Pods,
 ) -> Told {
@@ -209,10 +210,11 @@ pub(crate) fn predictor_ready(
     let Some(live) = live else {
         return match refusal {
             Some(refusal) => told(Some(false), refusal.reason, &refusal.message),
+            None if let Some((reason, why)) = refused => told(Some(false), reason, why),
             None => told(None, "Deploying", "its Deployment is being made"),
         };
     };
-    if stopped {
+    if stopped && live.replicas() == 0 {
         return told(Some(false), "Stopped", "it was stopped by the annotation serving.kserve.io/stop");
     }
     let find = |kind: &str| {

@@ -1,8 +1,12 @@
 //! How a model comes into the pod: a volume, or an init container that fetches it.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use scantling_api::kserve::{ModelSpec, StorageSpec};
-use scantling_api::object;
-use scantling_observed::{Observed, PersistentVolumeClaim, Secret, ServiceAccount, View as _};
+use scantling_api::{ObjectKey, object};
+use scantling_observed::{
+    InferenceService, Observed, PersistentVolumeClaim, Secret, ServiceAccount, View as _,
+};
 use serde_json::{Value, json};
 
 use super::refusal::{Failure, Refusal};
@@ -45,6 +49,10 @@ pub(crate) struct Places<'a> {
     pub(crate) service_account: &'a str,
     /// The image that fetches, if it is known.
     pub(crate) fetch_image: Option<&'a str>,
+    /// The environment of what fetches, where the secrets that say it are not known: whoever plans has no right to read them.
+    pub(crate) assumed: Option<Vec<Value>>,
+    /// Objects that could not be read, and why.
+    pub(crate) unread: &'a BTreeMap<ObjectKey, String>,
 }
 
 impl Places<'_> {
@@ -89,14 +97,18 @@ impl Places<'_> {
                         format!("storageUri {uri:?} has no bucket: write s3://BUCKET/PATH"),
                     );
                 }
-                let env = match connection {
-                    Some(connection) => self.connection(connection)?,
-                    None => self.account_env()?,
+                let env = match (&self.assumed, connection) {
+                    (Some(assumed), _) => assumed.clone(),
+                    (None, Some(connection)) => self.connection(connection)?,
+                    (None, None) => self.account_env()?,
                 };
                 self.fetched(uri, &env)
             }
             (None, Some(connection)) if uri.is_empty() => {
-                let env = self.connection(connection)?;
+                let env = match &self.assumed {
+                    Some(assumed) => assumed.clone(),
+                    None => self.connection(connection)?,
+                };
                 let bucket = connection.parameters.get("bucket").map(String::as_str).unwrap_or_default();
                 let path = connection.path.as_deref().unwrap_or_default().trim_start_matches('/');
                 // Without a bucket, the one of the connection is meant; its name is in the secret.
@@ -195,8 +207,17 @@ impl Places<'_> {
         })
     }
 
-    fn secret(&self, name: &str) -> Option<Secret<'_>> {
-        self.observed.one(self.namespace, name)
+    fn secret(&self, name: &str) -> Result<Option<Secret<'_>>, Refusal> {
+        if let Some(why) = self.unread.get(&secret_key(self.namespace, name)) {
+            return refuse(
+                "SecretUnread",
+                format!(
+                    "Secret {}/{name} could not be read, which is tried again by itself: {why}",
+                    self.namespace
+                ),
+            );
+        }
+        Ok(self.observed.one(self.namespace, name))
     }
 
     /// The environment of a data connection.
@@ -213,7 +234,7 @@ impl Places<'_> {
                 "storage names no data connection: write its name into storage.key".to_owned(),
             );
         };
-        let listed = self.secret(CONNECTIONS).filter(|secret| secret.keys().any(|own| own == key));
+        let listed = self.secret(CONNECTIONS)?.filter(|secret| secret.keys().any(|own| own == key));
         if let Some(secret) = listed {
             let whole =
                 secret.value(key).and_then(|value| serde_json::from_slice::<Value>(value.expose()).ok());
@@ -241,7 +262,7 @@ impl Places<'_> {
             }
             return Ok(vec![from_secret("STORAGE_CONFIG", CONNECTIONS, key)]);
         }
-        let Some(secret) = self.secret(key) else {
+        let Some(secret) = self.secret(key)? else {
             return refuse(
                 "SecretMissing",
                 format!(
@@ -290,7 +311,7 @@ impl Places<'_> {
         let account: Option<ServiceAccount<'_>> = self.observed.one(self.namespace, self.service_account);
         let Some(account) = account else { return Ok(Vec::new()) };
         for name in account.secrets() {
-            let Some(secret) = self.secret(name) else { continue };
+            let Some(secret) = self.secret(name)? else { continue };
             let annotation = |name: &str| {
                 secret.annotation(&format!("serving.kserve.io/{name}")).filter(|v| !v.is_empty())
             };
@@ -336,6 +357,30 @@ impl Places<'_> {
         }
         Ok(Vec::new())
     }
+}
+
+fn secret_key(namespace: &str, name: &str) -> ObjectKey {
+    ObjectKey::namespaced("", "Secret", namespace, name)
+}
+
+/// The secrets that services name, by themselves or by their accounts. No other is read.
+pub(crate) fn names(observed: &Observed) -> BTreeSet<ObjectKey> {
+    let mut names = BTreeSet::new();
+    for service in observed.all::<InferenceService<'_>>().filter(|service| !service.is_being_deleted()) {
+        let Ok(spec) = service.spec() else { continue };
+        let Ok(model) = super::spec::model_of(&spec) else { continue };
+        let namespace = service.namespace();
+        if let Some(key) = model.storage.as_ref().and_then(|storage| storage.key.as_deref()) {
+            names.extend([CONNECTIONS, key].map(|name| secret_key(namespace, name)));
+        } else if model.storage_uri.as_deref().is_some_and(|uri| uri.starts_with("s3://")) {
+            let account: Option<ServiceAccount<'_>> =
+                observed.one(namespace, super::spec::account_of(&spec.predictor));
+            let of_account = account.into_iter().flat_map(ServiceAccount::secrets);
+            names.extend(of_account.map(|name| secret_key(namespace, name)));
+        }
+    }
+    names.retain(|key| !key.name.is_empty());
+    names
 }
 
 fn from_secret(variable: &str, secret: &str, key: &str) -> Value {

@@ -222,7 +222,7 @@ fn a_stuck_pod_of_an_ordered_set_is_replaced() {
         .wanted()
         .into_iter()
         .filter_map(|action| match action {
-            Action::Delete { target } => Some((target.name, target.uid.unwrap())),
+            Action::Delete { target, .. } => Some((target.name, target.uid.unwrap())),
             _ => None,
         })
         .collect();
@@ -388,4 +388,80 @@ fn what_others_add_to_the_set_stays_and_what_the_owner_takes_out_goes() {
     let mut env = names(&container["env"]);
     env.sort();
     assert_eq!(env, ["ADDED", "NB_PREFIX"]);
+}
+
+#[test]
+fn a_pod_whose_image_was_rewritten_when_it_was_admitted_keeps_its_notebook() {
+    let mut cluster = Cluster::new();
+    cluster.images.insert(known("old", OLD));
+    cluster.images.insert(known("new", NEW));
+    cluster.rewritten = Some(("quay.io/".to_owned(), "mirror.example/".to_owned()));
+    cluster.catalogue("old", OLD);
+    cluster.notebook("nb", Some(SELECTION));
+    cluster.settle();
+    assert!(pod_image(&cluster).unwrap().starts_with("mirror.example/"));
+    let before = set(&cluster).clone();
+    cluster.catalogue("new", NEW);
+    cluster.settle();
+    assert_eq!(set(&cluster), &before, "nobody asked for a restart");
+    assert_eq!(condition(&cluster, "nb", "UpdatePending").1, "NewImage");
+    // A drain and a set that somebody deletes bring back what it had.
+    cluster.remove("", "Pod", "anna", "nb-0");
+    cluster.settle();
+    assert_eq!(set(&cluster), &before);
+    cluster.remove("apps", "StatefulSet", "anna", "nb");
+    cluster.settle();
+    assert_eq!(
+        set(&cluster)["spec"]["template"]["spec"]["containers"][0]["image"],
+        image("old"),
+        "by the name that the template had"
+    );
+    cluster.annotate("nb", "notebooks.opendatahub.io/notebook-restart", &json!("true"));
+    cluster.settle();
+    assert!(pod_image(&cluster).unwrap().contains(&digest("new").to_string()));
+    assert_eq!(cluster.settle(), 0);
+}
+
+#[test]
+fn every_name_that_a_notebook_may_have_gives_its_service_a_valid_port() {
+    for name in ["a", "team-data-science", "team-data", &"x".repeat(52), "a-b-c-d-e-f"] {
+        let mut cluster = Cluster::new();
+        cluster.catalogue("old", OLD);
+        cluster.notebook(name, Some(SELECTION));
+        cluster.settle();
+        let service = cluster.get("", "Service", "anna", name).unwrap();
+        let port = service["spec"]["ports"][0]["name"].as_str().unwrap();
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        assert!(port.len() <= 63 && port.starts_with(fits) && port.ends_with(fits), "{name}: {port}");
+    }
+}
+
+#[test]
+fn what_the_server_refuses_is_told_and_does_not_keep_back_the_status() {
+    let key = |name: &str| scantling_api::ObjectKey::namespaced("kubeflow.org", "Notebook", "anna", name);
+    for (said, reason) in [("exceeded quota: team", "QuotaExceeded"), ("spec.x is invalid", "Refused")] {
+        let mut cluster = running();
+        cluster.met.refused.insert(key("nb"), format!("apply StatefulSet anna/nb: {said}"));
+        cluster.notebook("other", Some(SELECTION));
+        cluster.settle();
+        let (is, found, message) = condition(&cluster, "nb", "Startable");
+        assert_eq!((is.as_str(), found.as_str()), ("False", reason));
+        assert!(message.contains(said) && message.contains("StatefulSet anna/nb"), "{message}");
+        assert!(cluster.events.iter().any(|(told, _)| told == reason));
+        assert_eq!(condition(&cluster, "other", "Startable").0, "True");
+        cluster.met.refused.clear();
+        cluster.settle();
+        assert_eq!(condition(&cluster, "nb", "Startable").0, "True");
+    }
+    // The status is written before anything that the server might refuse.
+    let mut cluster = Cluster::new();
+    cluster.catalogue("old", OLD);
+    cluster.notebook("nb", Some(SELECTION));
+    cluster.annotate("nb", "scantling.dev/volume-size", &json!("1Gi"));
+    let wanted = cluster.wanted();
+    let place = |is: &dyn Fn(&Action) -> bool| wanted.iter().position(is).unwrap();
+    let status = place(&|action| matches!(action, Action::PatchStatus { .. }));
+    assert!(status < place(&|action| matches!(action, Action::Create { .. } | Action::Apply { .. })));
+    let subjects = wanted.iter().filter(|action| action.key().is_some_and(|key| key.name.starts_with("nb")));
+    assert!(subjects.map(|action| action.subject()).all(|subject| subject == Some(key("nb"))));
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_observed::{Observed, PlatformRun, PlatformStatus};
-use scantling_reconcile::LastUses;
 use scantling_reconcile::{
     Action, Context, Evidence, KnownImages, LastRun, Next, Outcome, PLATFORM, PlatformFacts, Promise,
     RunKind, next,
 };
+use scantling_reconcile::{LastUses, Met};
 use serde_json::{Value, json};
 
 fn platform(spec: &Value, approved: Option<&str>) -> Observed {
@@ -257,6 +257,7 @@ fn settle(
         images: &images,
         platform: Some(facts),
         last_uses: &LastUses::new(),
+        met: &Met::default(),
     };
     let actions = (PLATFORM.reconcile)(observed, &context);
     let mut written = None;

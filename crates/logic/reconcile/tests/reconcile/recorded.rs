@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use scantling_image::{Digest, ImageIdentity};
 use scantling_observed::Observed;
-use scantling_reconcile::{Action, Context, KnownImage, KnownImages, LastUses, RECONCILERS};
+use scantling_reconcile::{Action, Context, KnownImage, KnownImages, LastUses, Met, RECONCILERS};
 use serde_json::{Value, json};
 
 use crate::small_cluster::packages;
@@ -56,6 +56,7 @@ fn pods_of_a_real_cluster_with_a_stale_tag_are_marked() {
             images: &known,
             platform: None,
             last_uses: &LastUses::new(),
+            met: &Met::default(),
         };
         let mut found = Vec::new();
         for action in RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&observed, &context)) {

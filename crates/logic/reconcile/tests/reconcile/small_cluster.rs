@@ -8,7 +8,7 @@ use scantling_api::{ObjectKey, object};
 use scantling_image::{Digest, ImageIdentity, Reference};
 use scantling_merge::Request;
 use scantling_observed::{Observed, PackageVersion};
-use scantling_reconcile::{Action, Context, KnownImage, KnownImages, LastUses, RECONCILERS};
+use scantling_reconcile::{Action, Context, KnownImage, KnownImages, LastUses, Met, RECONCILERS};
 use serde_json::{Value, json};
 
 pub(crate) const PLATFORM: &str = "redhat-ods-applications";
@@ -41,6 +41,10 @@ pub(crate) fn known(name: &str, versions: &[(&str, &str)]) -> KnownImage {
 pub(crate) struct Cluster {
     pub(crate) observed: Observed,
     pub(crate) images: KnownImages,
+    /// What was met when writing.
+    pub(crate) met: Met,
+    /// What becomes of the image of a pod that is admitted: where it is replaced, and with what.
+    pub(crate) rewritten: Option<(String, String)>,
     /// What notebooks answered.
     pub(crate) last_uses: LastUses,
     pub(crate) events: Vec<(String, String)>,
@@ -138,6 +142,7 @@ impl Cluster {
             images: &self.images,
             platform: None,
             last_uses: &self.last_uses,
+            met: &self.met,
         };
         RECONCILERS.iter().flat_map(|reconciler| (reconciler.reconcile)(&self.observed, &context)).collect()
     }
@@ -163,6 +168,8 @@ impl Cluster {
 
     pub(crate) fn write(&mut self, action: &Action) {
         let key = action.key().unwrap();
+        // It would need a right to the owner's finalizers where the cluster holds to that, and nobody waits for it.
+        assert!(!serde_json::to_string(action).unwrap().contains("blockOwnerDeletion"), "{action:?}");
         match action {
             Action::Apply { object, manager, force } => {
                 assert!(force);
@@ -180,11 +187,11 @@ impl Cluster {
                 }
                 self.put(merged);
             }
-            Action::Create { object } => {
+            Action::Create { object, .. } => {
                 assert!(!self.observed.contains(&key));
                 self.put(object.clone());
             }
-            Action::Delete { target } => {
+            Action::Delete { target, .. } => {
                 let live = self.observed.remove(&key).unwrap();
                 assert_eq!(Some(object::uid(&live)), target.uid.as_deref());
             }
@@ -224,6 +231,10 @@ impl Cluster {
                 pod["metadata"]["name"] = json!(key.name);
                 pod["metadata"]["namespace"] = json!(namespace);
                 pod["metadata"]["labels"]["controller-revision-hash"] = json!(revision);
+                if let Some((from, to)) = &self.rewritten {
+                    let image = pod["spec"]["containers"][0]["image"].as_str().unwrap().replace(from, to);
+                    pod["spec"]["containers"][0]["image"] = json!(image);
+                }
                 pod["metadata"]["ownerReferences"] = json!([{
                     "apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": object::uid(&set), "controller": true,
                 }]);

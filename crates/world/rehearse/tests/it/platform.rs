@@ -1,13 +1,15 @@
 //! The platform's own releases: installed, upgraded, killed and brought again, on every flavour.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use scantling_api::{ObjectKey, object};
-use scantling_cluster::{Clock, Cluster};
+use scantling_cluster::{Clock, Cluster, DriveSettings, Write};
 use scantling_endpoint::{Keyring, Mirrors};
 use scantling_image::Platform;
 use scantling_plan::Outcome;
+use scantling_reconcile::{Known, RECONCILERS};
 use scantling_registry::RegistryClient;
 use scantling_rehearse::compare::{Generated, Objects, compare};
 use scantling_rehearse::people::NotebookOutcome;
@@ -16,7 +18,7 @@ use scantling_rehearse::{BuiltImages, Gate, InProcess, Kill};
 use scantling_release::{Release, Settings};
 use scantling_run::{Entropy, Environment, Options, RunError, RunReport, upgrade};
 use scantling_sandbox::{Flavour, NodeConfig, World, WorldConfig};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{broken, change, example, notebook, play, runs, scantling};
 
@@ -214,6 +216,81 @@ fn killed_at_a_write_another_process_brings_it_to_the_same_end() {
             same(&whole, &seen, &format!("{install:?}, {update:?}"));
         }
     }
+}
+
+/// A model whose runtime is its team's own.
+fn own_model(digest: &str) -> Vec<Value> {
+    let container = json!({"name": "kserve-container", "image": format!("registry.example.com/scantling/mlserver@{digest}")});
+    let model = json!({"modelFormat": {"name": "ours"}, "storageUri": "https://models.example.com/a"});
+    let about = |name: &str| json!({"name": name, "namespace": "team"});
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}),
+        json!({
+            "apiVersion": "serving.kserve.io/v1alpha1", "kind": "ServingRuntime", "metadata": about("own"),
+            "spec": {"supportedModelFormats": [{"name": "ours", "autoSelect": true}], "containers": [container]},
+        }),
+        json!({
+            "apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService", "metadata": about("own"),
+            "spec": {"predictor": {"model": model}},
+        }),
+    ]
+}
+
+#[test]
+fn the_upgrade_of_the_operator_alone_replaces_no_pods_of_models() {
+    let (first, second) = (release("2026.1", &[]), release("2026.2", &[]));
+    on(Flavour::Kubernetes, |sandbox| async move {
+        done(&sandbox, &first, None).await;
+        let cluster = Cluster::over(sandbox.kubernetes(Gate::default()), 9);
+        let served = cluster.served().await.unwrap();
+        let image = |objects: &Objects| {
+            let key = ObjectKey::namespaced("apps", "Deployment", "scantling-system", "scantling-operator");
+            objects[&key]["spec"]["template"]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned()
+        };
+        let runtime = ObjectKey::cluster("serving.kserve.io", "ClusterServingRuntime", "mlserver");
+        let serving =
+            objects(&sandbox)[&runtime]["spec"]["containers"][0]["image"].as_str().unwrap().to_owned();
+        for object in own_model(serving.split_once('@').unwrap().1) {
+            cluster.write(&served, &Write::Apply { object, force: true }).await.unwrap();
+        }
+        // Name and images of the pods that are ready.
+        let pods = || {
+            let ready = |pod: &Value| {
+                let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+                conditions.iter().any(|c| c["type"] == "Ready" && c["status"] == "True")
+            };
+            let objects = objects(&sandbox);
+            let own = objects.iter().filter(|(key, pod)| {
+                key.kind == "Pod" && key.namespace.as_deref() == Some("team") && ready(pod)
+            });
+            own.map(|(key, pod)| (key.name.clone(), pod["spec"]["initContainers"][0]["image"].clone()))
+                .collect::<Vec<_>>()
+        };
+        let settings = DriveSettings {
+            reconcilers: RECONCILERS,
+            namespace: "scantling",
+            known: tokio::sync::watch::channel(Some(Arc::new(Known::default()))).1,
+            look: &|_| {},
+            clock: Clock::starting_at(sandbox.with(|world| world.timestamp())),
+        };
+        let story = async {
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            let before = pods();
+            let fetching = image(&objects(&sandbox));
+            assert_eq!(before.iter().map(|pod| &pod.1).collect::<Vec<_>>(), [&json!(fetching)]);
+            let (report, _) = done(&sandbox, &second, None).await;
+            assert!(!report.outcomes.is_empty());
+            tokio::time::sleep(Duration::from_mins(2)).await;
+            assert_ne!(image(&objects(&sandbox)), fetching, "the operator was upgraded");
+            assert_eq!(pods(), before);
+        };
+        let mut silent = |_| ();
+        tokio::select! {
+            biased;
+            ended = cluster.drive(&settings, &mut silent, std::future::pending()) => panic!("{ended:?}"),
+            () = story => {}
+        }
+    });
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What cannot be served: a condition and an event with the fix, nothing half-made, others unaffected.
 
 use scantling_observed::Observed;
-use scantling_reconcile::{Action, Context, Known, SERVING};
+use scantling_reconcile::{Action, Context, Known, Met, SERVING};
 use serde_json::{Value, json};
 
 use crate::stage::*;
@@ -304,6 +304,7 @@ fn told_of(observed: &Observed, kind: &str) -> (String, String, String) {
         images: &known.images,
         platform: None,
         last_uses: &known.last_uses,
+        met: &Met::default(),
     };
     let actions = (SERVING.reconcile)(observed, &context);
     let conditions = actions.iter().find_map(|action| match action {
@@ -393,4 +394,112 @@ async fn secrets_are_passed_by_reference_only() {
             assert!(!object.to_string().contains("geheim") && !object.to_string().contains("Z2VoZWlt"));
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_is_refused_can_be_stopped_and_started_and_stays_guarded() {
+    let stage = Stage::new().await;
+    stage.put(stage.model("iris")).await;
+    stage.run(60).await;
+    let template = stage.deployment("iris").unwrap()["spec"]["template"].clone();
+    stage.edit("iris", storage("gs://b/iris")).await;
+    stage.delete("networking.k8s.io", "NetworkPolicy", "iris-predictor").await;
+    stage.run(30).await;
+    assert_eq!(stage.condition("iris", "StorageReady").1, "UriNotSupported");
+    assert!(stage.answers("iris"), "the policy is there again");
+    stage.edit("iris", annotated("serving.kserve.io/stop", "true")).await;
+    stage.run(60).await;
+    assert!(stage.ready_pods("iris").is_empty());
+    assert_eq!(stage.condition("iris", "PredictorReady").1, "Stopped");
+    stage.edit("iris", json!({"metadata": {"annotations": {"serving.kserve.io/stop": null}}})).await;
+    stage.run(60).await;
+    assert!(stage.answers("iris"));
+    assert_eq!(stage.deployment("iris").unwrap()["spec"]["template"], template);
+    assert_eq!(stage.condition("iris", "StorageReady").1, "UriNotSupported");
+    assert_eq!(stage.run(100).await, Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_server_refuses_is_told_and_keeps_back_nobody_else() {
+    let stage = Stage::new().await;
+    let mut bad = stage.model("fraud");
+    bad["spec"]["predictor"]["model"]["ports"] = json!([{"containerPort": 99_999, "protocol": "TCP"}]);
+    stage.put(bad).await;
+    stage.put(stage.model("fraud-v2")).await;
+    stage.run(60).await;
+    assert_eq!(stage.condition("fraud-v2", "Ready").0, "True", "its name begins like the other's");
+    let (status, reason, message) = stage.told("fraud", "PredictorReady");
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Refused"), "{message}");
+    assert!(message.contains("99999"), "{message}");
+    assert!(stage.events("fraud").contains(&"Refused".to_owned()), "{:?}", stage.events("fraud"));
+    assert!(stage.deployment("fraud").is_none());
+    let number = |port: u16| model(json!({"ports": [{"containerPort": port, "protocol": "TCP"}]}));
+    stage.edit("fraud", number(8080)).await;
+    stage.run(60).await;
+    assert_eq!(stage.condition("fraud", "Ready").0, "True");
+    // Where pods run already, they stay, and the condition about the rollout says why.
+    stage.edit("fraud", number(0)).await;
+    assert_eq!(stage.gaps("fraud", 30).await, 0);
+    let (status, reason, message) = stage.told("fraud", "RolloutPending");
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "Refused"), "{message}");
+    assert_eq!(stage.condition("fraud", "Ready").0, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runtimes_fields_that_change_nothing_are_named() {
+    let stage = Stage::new().await;
+    let mut runtime = stage.runtime("mlserver", "1");
+    runtime["spec"]["grpcDataEndpoint"] = json!("port:8001");
+    stage.put(runtime).await;
+    stage.put(stage.model("iris")).await;
+    stage.run(60).await;
+    let (status, _, message) = stage.told("iris", "FieldsIgnored");
+    assert_eq!(status, "True");
+    assert!(message.contains("ClusterServingRuntime mlserver: spec.grpcDataEndpoint"), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_is_read_when_it_is_named_and_only_then() {
+    let stage = Stage::new().await;
+    let keys = json!({"AWS_ACCESS_KEY_ID": "aQ==", "AWS_SECRET_ACCESS_KEY": "aQ==", "AWS_S3_BUCKET": "Yg==", "other": "Z2VoZWlt"});
+    let secret = |name: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": TEAM}, "data": keys});
+    stage.put(secret("unrelated")).await;
+    let mut iris = stage.model("iris");
+    iris["spec"]["predictor"]["model"]["storageUri"] = Value::Null;
+    iris["spec"]["predictor"]["model"]["storage"] = json!({"key": "connection", "path": "iris"});
+    stage.put(iris).await;
+    let seen = std::sync::Mutex::new(std::collections::BTreeMap::new());
+    let look = |observed: &Observed| {
+        let secrets = observed.of_kind("", "Secret").map(|(key, secret)| (key.name.clone(), secret.clone()));
+        seen.lock().unwrap().extend(secrets);
+    };
+    let end = async {
+        tokio::time::sleep(std::time::Duration::from_secs(30)).await;
+        assert_eq!(stage.condition("iris", "StorageReady").1, "SecretMissing");
+        assert!(seen.lock().unwrap().is_empty());
+        stage.put(secret("connection")).await;
+        // Nothing else happens that would be a reason to look.
+        tokio::time::sleep(std::time::Duration::from_secs(125)).await;
+        assert_eq!(stage.condition("iris", "Ready").0, "True");
+        // It is taken away, which is no reason for pods to go.
+        stage.delete("", "Secret", "connection").await;
+        tokio::time::sleep(std::time::Duration::from_secs(125)).await;
+        assert_eq!(stage.condition("iris", "StorageReady").1, "SecretMissing");
+        assert!(stage.answers("iris"));
+    };
+    stage.look_while(&look, end).await;
+    let seen = seen.into_inner().unwrap();
+    assert_eq!(seen.keys().collect::<Vec<_>>(), ["connection"]);
+    assert!(!seen["connection"].to_string().contains("Z2VoZWlt"), "what is no data connection is not kept");
+    // A plan, which reads no secrets, takes the storage to be what it was.
+    stage.put(secret("connection")).await;
+    stage.run(60).await;
+    let mut observed = stage.observed();
+    let keys: Vec<_> = observed.of_kind("", "Secret").map(|(key, _)| key.clone()).collect();
+    for key in keys {
+        observed.remove(&key);
+    }
+    let service = observed.all::<scantling_observed::InferenceService<'_>>().next().unwrap();
+    let told = scantling_reconcile::rollout(&observed, service);
+    assert_eq!((told.roll, told.refused), (Some(scantling_reconcile::Roll::Unchanged), None));
 }

@@ -75,6 +75,10 @@ async fn an_image_that_is_declared_elsewhere_reaches_pods_too() {
     stage.put(stage.model("iris")).await;
     stage.run(60).await;
     stage.operator("2").await;
+    stage.run(60).await;
+    // It is told, and reaches them when their owner wants it to.
+    assert!(stage.told("iris", "RolloutPending").2.contains(&stage.image("operator", "2")));
+    stage.edit("iris", json!({"metadata": {"annotations": {"scantling.dev/roll": "now"}}})).await;
     assert_eq!(stage.gaps("iris", 60).await, 0);
     let pods = stage.ready_pods("iris");
     assert_eq!(pods.len(), 1);

@@ -46,7 +46,11 @@ async fn a_model_is_served_and_then_left_alone() {
     let rolling = json!({"maxUnavailable": 0, "maxSurge": 1});
     assert_eq!(deployment["spec"]["strategy"]["rollingUpdate"], rolling);
     let address = stage.find("", "Service", "iris-predictor").unwrap();
-    assert_eq!(address["spec"]["ports"][0]["targetPort"], 8080);
+    assert_eq!(address["spec"]["ports"][0]["targetPort"], "serving");
+    assert_eq!(
+        pod["containers"][0]["ports"][0],
+        json!({"containerPort": 8080, "protocol": "TCP", "name": "serving"})
+    );
     let policy = stage.find("networking.k8s.io", "NetworkPolicy", "iris-predictor").unwrap();
     assert_eq!(policy["spec"]["podSelector"]["matchLabels"], json!({"app": "isvc.iris-predictor"}));
     assert!(stage.events("iris").is_empty(), "{:?}", stage.events("iris"));

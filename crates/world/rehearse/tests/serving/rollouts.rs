@@ -1,5 +1,7 @@
 //! How changes reach pods.
 
+use std::time::Duration;
+
 use scantling_observed::View as _;
 use scantling_reconcile::serving::{Roll, rollout};
 use serde_json::{Value, json};
@@ -132,4 +134,144 @@ async fn where_there_is_no_room_a_gap_is_announced() {
         );
         assert_eq!(stage.condition("iris", "Ready").0, "True", "{room}");
     }
+}
+
+/// Names, images that fetch and images that serve of a model's pods.
+fn running(stage: &Stage, model: &str) -> Vec<(Value, Value, Value)> {
+    let pods = stage.ready_pods(model);
+    let parts = |pod: &Value| {
+        let spec = &pod["spec"];
+        (
+            pod["metadata"]["name"].clone(),
+            spec["initContainers"][0]["image"].clone(),
+            spec["containers"][0]["image"].clone(),
+        )
+    };
+    pods.iter().map(parts).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_operator_replaces_no_pods_and_its_image_comes_with_the_next_change() {
+    for reason in ["a runtime", "the owner", "a stop", "a change of the model"] {
+        let stage = Stage::new().await;
+        stage.put(stage.model("iris")).await;
+        stage.run(60).await;
+        let before = running(&stage, "iris");
+        assert_eq!((before.len(), &before[0].1), (1, &json!(stage.image("operator", "1"))));
+        let deployment = stage.deployment("iris").unwrap();
+        stage.operator("2").await;
+        assert_eq!(stage.run(200).await, ["patch InferenceService team/iris"], "it is told");
+        assert!(stage.told("iris", "RolloutPending").2.contains(&stage.image("operator", "2")));
+        assert_eq!(running(&stage, "iris"), before);
+        assert_eq!(stage.deployment("iris").unwrap()["metadata"], deployment["metadata"]);
+        assert_eq!(stage.condition("iris", "RolloutPending").1, "UpToDate");
+        assert_eq!(forecast(&stage, stage.runtime("mlserver", "1")).roll, Some(Roll::Unchanged));
+        // One that is made now has the new image at once, and one that scales keeps what it has.
+        stage.put(stage.model("wine")).await;
+        stage.edit("iris", json!({"spec": {"predictor": {"minReplicas": 2}}})).await;
+        stage.run(60).await;
+        assert_eq!(running(&stage, "wine")[0].1, stage.image("operator", "2"));
+        let pods = running(&stage, "iris");
+        assert!(pods.len() == 2 && pods.iter().all(|pod| pod.1 == before[0].1), "{reason}: {pods:?}");
+        match reason {
+            "a runtime" => stage.put(stage.runtime("mlserver", "2")).await,
+            "the owner" => {
+                stage.edit("iris", json!({"metadata": {"annotations": {"scantling.dev/roll": "1"}}})).await;
+            }
+            "a stop" => {
+                let stop =
+                    |value: Value| json!({"metadata": {"annotations": {"serving.kserve.io/stop": value}}});
+                stage.edit("iris", stop(json!("true"))).await;
+                stage.run(60).await;
+                stage.edit("iris", stop(Value::Null)).await;
+            }
+            _ => {
+                let uri = "https://models.test/other.joblib";
+                stage.edit("iris", json!({"spec": {"predictor": {"model": {"storageUri": uri}}}})).await;
+            }
+        }
+        stage.run(90).await;
+        let pods = running(&stage, "iris");
+        let new = stage.image("operator", "2");
+        assert!(pods.len() == 2 && pods.iter().all(|pod| pod.1 == new), "{reason}: {pods:?}");
+        assert_eq!(stage.told("iris", "RolloutPending").2, "pods run what is declared");
+        assert_eq!(stage.run(100).await, Vec::<String>::new(), "{reason}");
+    }
+}
+
+/// The runtime, whose server listens on this port.
+fn listening(stage: &Stage, tag: &str, port: Value) -> Value {
+    let mut runtime = stage.runtime("mlserver", tag);
+    runtime["spec"]["containers"][0]["readinessProbe"]["httpGet"]["port"] = port["containerPort"].clone();
+    runtime["spec"]["containers"][0]["ports"] = json!([port]);
+    runtime
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_listens_elsewhere_is_found_before_and_after() {
+    for waits in [false, true] {
+        let stage = Stage::new().await;
+        stage.put(stage.model("iris")).await;
+        stage.run(60).await;
+        if waits {
+            let keep = json!({"serving.kserve.io/disable-auto-update": "true"});
+            stage.edit("iris", json!({"metadata": {"annotations": keep}})).await;
+        }
+        stage.put(listening(&stage, "2", json!({"containerPort": 8090, "protocol": "TCP"}))).await;
+        assert_eq!(stage.gaps("iris", 60).await, 0, "waits: {waits}");
+        let open = || {
+            let policy = stage.find("networking.k8s.io", "NetworkPolicy", "iris-predictor").unwrap();
+            policy["spec"]["ingress"][1]["ports"].clone()
+        };
+        let only = |number: u16| json!([{"port": number, "protocol": "TCP"}]);
+        assert_eq!(open(), only(if waits { 8080 } else { 8090 }), "waits: {waits}");
+        if waits {
+            stage.edit("iris", json!({"metadata": {"annotations": {"scantling.dev/roll": "1"}}})).await;
+            assert_eq!(stage.gaps("iris", 60).await, 0);
+            assert_eq!(open(), only(8090));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_port_that_is_called_otherwise_is_an_announced_gap() {
+    let stage = Stage::new().await;
+    stage.put(stage.model("iris")).await;
+    stage.run(60).await;
+    let renamed = listening(&stage, "2", json!({"containerPort": 8080, "name": "h2c", "protocol": "TCP"}));
+    let told = forecast(&stage, renamed.clone());
+    assert!(matches!(&told.roll, Some(Roll::Recreate { why }) if why.contains("h2c")), "{told:?}");
+    stage.put(renamed).await;
+    stage.run(90).await;
+    assert!(stage.events("iris").contains(&"Recreating".to_owned()));
+    assert!(stage.answers("iris"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn models_that_need_the_same_devices_get_new_pods_one_after_the_other() {
+    // Three have their device, one is free.
+    let stage = Stage::with_gpus(4).await;
+    let names = ["a", "b", "c"];
+    for name in names {
+        let mut model = stage.model(name);
+        model["spec"]["predictor"]["model"]["resources"] = json!({"limits": {"nvidia.com/gpu": "1"}});
+        stage.put(model).await;
+    }
+    stage.run(60).await;
+    assert!(names.iter().all(|name| stage.answers(name)));
+    stage.put(stage.runtime("mlserver", "2")).await;
+    let look = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        stage.told("b", "RolloutPending")
+    };
+    let (queued, gaps) = tokio::join!(look, stage.gaps_of(&names, 200));
+    assert_eq!((queued.0.as_str(), queued.1.as_str()), ("True", "Queued"), "{queued:?}");
+    assert!(queued.2.contains("team/a") && queued.2.contains("nvidia.com/gpu"), "{queued:?}");
+    assert_eq!(gaps, 0);
+    for name in names {
+        let pods = running(&stage, name);
+        assert!(pods.len() == 1 && pods[0].2 == stage.image("mlserver", "2"), "{name}: {pods:?}");
+        assert!(!stage.events(name).contains(&"Recreating".to_owned()), "{name}");
+    }
+    assert_eq!(stage.run(100).await, Vec::<String>::new());
 }

@@ -49,6 +49,10 @@ fn push(registry: &mut RegistryServer, repository: &str, tag: &str, labels: &Val
 impl Stage {
     /// Two nodes, the second with a GPU; the operator's Deployment, and a runtime for scikit-learn.
     pub(crate) async fn new() -> Self {
+        Self::with_gpus(1).await
+    }
+
+    pub(crate) async fn with_gpus(gpus: u32) -> Self {
         let mut registry = RegistryServer::new();
         let mut digests = BTreeMap::new();
         for (repository, tag) in [("mlserver", "1"), ("mlserver", "2"), ("operator", "1"), ("operator", "2")]
@@ -64,7 +68,7 @@ impl Stage {
         let mut config = WorldConfig::new(7, Flavour::Kubernetes);
         config.nodes =
             ["worker-a", "worker-b"].map(|name| NodeConfig::new(name, Platform::linux_amd64())).into();
-        config.nodes[1].allocatable.insert("nvidia.com/gpu".to_owned(), "1".to_owned());
+        config.nodes[1].allocatable.insert("nvidia.com/gpu".to_owned(), gpus.to_string());
         let world = World::new(config, registry);
         let clock = Clock::starting_at(world.timestamp());
         let sandbox = InProcess::new(world);
@@ -214,6 +218,24 @@ impl Stage {
         written
     }
 
+    /// Runs the reconciler while something else happens, and shows what it knows.
+    pub(crate) async fn look_while(&self, look: &dyn Fn(&Observed), end: impl Future<Output = ()>) {
+        let cluster = Cluster::over(self.sandbox.kubernetes(Gate::default()), 3);
+        let settings = DriveSettings {
+            reconcilers: &[SERVING],
+            namespace: "scantling",
+            known: tokio::sync::watch::channel(Some(Arc::new(Known::default()))).1,
+            look,
+            clock: self.clock,
+        };
+        let mut tell = |event: DriveEvent| {
+            if let Driven::Failed { write, why, .. } = event.what {
+                println!("{write}: {why}")
+            }
+        };
+        self.sandbox.pace(cluster.drive(&settings, &mut tell, end)).await.unwrap();
+    }
+
     /// Status and reason of a condition; empty where there is none.
     pub(crate) fn condition(&self, model: &str, kind: &str) -> (String, String) {
         let (status, reason, _) = self.told(model, kind);
@@ -262,13 +284,34 @@ impl Stage {
         })
     }
 
+    /// Whether somebody from the platform's namespace who asks the Service of a model gets an answer: a pod is ready, the Service finds its
+    /// port, and the policy lets in on it.
+    pub(crate) fn answers(&self, model: &str) -> bool {
+        let name = format!("{model}-predictor");
+        let Some(service) = self.find("", "Service", &name) else { return false };
+        let Some(policy) = self.find("networking.k8s.io", "NetworkPolicy", &name) else { return false };
+        let target = &service["spec"]["ports"][0]["targetPort"];
+        let open = policy["spec"]["ingress"][1]["ports"].as_array().unwrap();
+        self.ready_pods(model).iter().any(|pod| {
+            let listening = pod["spec"]["containers"][0]["ports"].as_array().unwrap();
+            let found =
+                listening.iter().find(|port| port["name"] == *target || port["containerPort"] == *target);
+            found.is_some_and(|found| open.iter().any(|port| port["port"] == found["containerPort"]))
+        })
+    }
+
     /// Runs the reconciler until a model is ready again; how often nobody answered in between, looked at five times a second.
     pub(crate) async fn gaps(&self, model: &str, seconds: u64) -> usize {
+        self.gaps_of(&[model], seconds).await
+    }
+
+    /// The same for some models at once.
+    pub(crate) async fn gaps_of(&self, models: &[&str], seconds: u64) -> usize {
         let look = async {
             let mut gaps = 0;
             for _ in 0..seconds * 5 {
                 tokio::time::sleep(Duration::from_millis(200)).await;
-                gaps += usize::from(self.ready_pods(model).is_empty());
+                gaps += models.iter().filter(|model| !self.answers(model)).count();
             }
             gaps
         };
