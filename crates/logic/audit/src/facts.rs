@@ -25,6 +25,10 @@ pub(crate) const LIST_LAG: i64 = 40;
 /// Seconds between looking an image up and the start of its container, and half a second of rounding at both ends.
 pub(crate) const START_SLACK: i64 = 5;
 
+/// Seconds by which an event may seem to come after what it comes before: times are cut to seconds, and an event has the time at which it
+/// was sent.
+pub(crate) const EVENT_ROUNDING: i64 = 2;
+
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) struct Asked {
@@ -133,8 +137,8 @@ impl Name {
     }
 }
 
-/// What a kubelet said of the images of a container: of namespace, pod, container and image.
-type Said<'s> = BTreeMap<(&'s str, &'s str, &'s str, &'s str), Vec<(i64, Pulling)>>;
+/// What kubelets said of images: by namespace, pod and image, in the order of time.
+type Said<'s> = BTreeMap<(&'s str, &'s str, &'s str), Vec<&'s PullSeen>>;
 
 impl<'k> Facts<'k> {
     /// Gathers the facts.
@@ -369,9 +373,7 @@ impl<'k> Facts<'k> {
         // The last thing that a kubelet said of each container's image.
         let mut said = Said::new();
         for (number, pull) in self.seen.pulls.iter().enumerate() {
-            said.entry((&pull.pod.0, &pull.pod.1, &pull.container, &pull.image))
-                .or_default()
-                .push((pull.at, pull.what));
+            said.entry((&pull.pod.0, &pull.pod.1, &pull.image)).or_default().push(pull);
             if let (Some(id), Some(node)) = (canonical_id(&self.ids, &pull.image), pull.node) {
                 self.table.entry((id, node)).or_default().pulls.push(number);
             }
@@ -386,13 +388,14 @@ impl<'k> Facts<'k> {
                 let (Some(digest), Some(at)) = (&container.digest, container.started) else { continue };
                 let Some(digest) = self.images.known(digest) else { continue };
                 let key = (pod.key.namespace.as_deref().unwrap_or_default(), pod.key.name.as_str());
-                let events = said.get(&(key.0, key.1, container.name.as_ref(), container.image.as_ref()));
-                let last = events
-                    .into_iter()
-                    .flatten()
-                    .rfind(|(said_at, what)| *said_at <= at + 2 && *what != Pulling::Failed)
-                    .map(|(_, what)| *what);
-                let pulled = last == Some(Pulling::Pulled) || container.policy == Some(PullPolicy::Always);
+                let events = said.get(&(key.0, key.1, container.image.as_ref()));
+                let last = events.into_iter().flatten().rfind(|pull| {
+                    pull.at <= at + EVENT_ROUNDING
+                        && pull.what != Pulling::Failed
+                        && pull.is_about(&container.name)
+                });
+                let pulled = last.is_some_and(|pull| pull.what == Pulling::Pulled)
+                    || container.policy == Some(PullPolicy::Always);
                 let held = self.table.entry((id, node)).or_default();
                 held.starts.push(Start { pod: pod_number, container: number, at, digest, pulled });
             }

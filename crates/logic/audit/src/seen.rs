@@ -117,6 +117,13 @@ pub(crate) struct PullSeen {
     pub(crate) message: Text,
 }
 
+impl PullSeen {
+    /// Is it about this container of its pod? An event that names none is about each of them.
+    pub(crate) fn is_about(&self, container: &str) -> bool {
+        self.container.is_empty() || *self.container == *container
+    }
+}
+
 impl Seen {
     /// Reads a cluster.
     pub(crate) fn of(observed: &Observed) -> Self {
