@@ -73,7 +73,7 @@ fn images(declared: &Value, live: &Value, field: &str, depth: usize, found: &mut
                     (Value::String(text), Value::String(has)) => {
                         let is_image = name == "image"
                             || name == "reference"
-                            || name == "name" && field.ends_with(".from") && field.contains(".tags[");
+                            || name == "name" && field.rsplit('.').next() == Some("from") && field.contains(".tags[");
                         if is_image && text != has {
                             found.push(Difference {
                                 what: Written::Image,

@@ -329,7 +329,7 @@ impl<'k> Facts<'k> {
                     continue;
                 };
                 if let Some(repository) = &container.repository {
-                    self.own.insert((repository.to_string(), digest));
+                    self.own.insert((repository.clone(), digest));
                 }
                 if let Some(config) = &container.config {
                     let config = self.images.id(config);
