@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::builder::{Builder, Draft};
 use crate::differences::{Written, differences};
 use crate::facts::Facts;
-use crate::remedy::quoted;
+use crate::remedy::{Holder, quoted};
 use crate::row::{Evidence, Remedy, Row, Section, Subject, Verdict};
 use crate::secrets;
 use crate::seen::Doing;
@@ -168,6 +168,16 @@ fn bring_key(declared: &ReleaseObject, name: &str) -> Remedy {
     }
 }
 
+/// Writes one image as the release has it.
+fn patch(key: &ObjectKey, pointer: &str, image: &str) -> Remedy {
+    // A patch by place needs no name of a container: every kind has one.
+    let holder = Holder { object: key, pointer: Some(pointer), container: "", is_static: false };
+    Remedy {
+        what: "write the image of the release; every other field stays".to_owned(),
+        command: crate::remedy::patch(&holder, image),
+    }
+}
+
 /// Applies the release's object.
 fn bring(declared: &ReleaseObject) -> Remedy {
     let file = declared.place.file.as_ref().map(|file| file.path.clone());
@@ -237,9 +247,13 @@ fn objects(builder: &Builder<'_>, observed: &Observed, release: &Release, older:
                 &difference.field,
                 difference.found.unwrap_or_else(|| "there is no such field".to_owned()),
             ));
-            draft.remedies.push(match &difference.key {
-                Some(name) => bring_key(declared, name),
-                None => bring(declared),
+            draft.remedies.push(match (&difference.key, &difference.image) {
+                (Some(name), _) => bring_key(declared, name),
+                (None, Some((pointer, image))) => {
+                    draft.why = format!("{}: {image}", draft.why);
+                    patch(key, pointer, image)
+                }
+                (None, None) => bring(declared),
             });
             rows.push(draft.row());
         }

@@ -26,6 +26,8 @@ pub(crate) struct Difference {
     pub(crate) found: Option<String>,
     /// The key under `data`.
     pub(crate) key: Option<String>,
+    /// Of an image: its place in the cluster's object, as a JSON pointer, and what the release writes there.
+    pub(crate) image: Option<(String, String)>,
 }
 
 /// The differences that matter here. What the cluster has beyond the release is not its affair.
@@ -36,7 +38,7 @@ pub(crate) fn differences(declared: &Value, live: &Value) -> Vec<Difference> {
         "ConfigMap" => keys(declared, live, &mut found),
         // What is in a secret is compared where secrets must agree, and nowhere else.
         "Secret" => {}
-        _ => images(declared, live, "", 0, &mut found),
+        _ => images(declared, live, &At::default(), &mut found),
     }
     found
 }
@@ -47,43 +49,73 @@ fn keys(declared: &Value, live: &Value, found: &mut Vec<Difference>) {
     for (name, value) in data(declared) {
         let field = format!(".data[\"{name}\"]");
         match live.get(&name) {
-            None => found.push(Difference { what: Written::Missing, field, found: None, key: Some(name) }),
+            None => found.push(Difference {
+                what: Written::Missing,
+                field,
+                found: None,
+                key: Some(name),
+                image: None,
+            }),
             Some(other) if *other != value => found.push(Difference {
                 what: Written::Value,
                 field,
                 found: Some("another value".to_owned()),
                 key: Some(name),
+                image: None,
             }),
             Some(_) => {}
         }
     }
 }
 
+/// A place in two objects.
+#[derive(Default)]
+struct At {
+    /// As people write it.
+    field: String,
+    /// In the cluster's object.
+    pointer: String,
+    depth: usize,
+}
+
+impl At {
+    fn step(&self, field: &str, pointer: &str) -> Self {
+        let pointer = pointer.replace('~', "~0").replace('/', "~1");
+        Self {
+            field: format!("{}{field}", self.field),
+            pointer: format!("{}/{pointer}", self.pointer),
+            depth: self.depth + 1,
+        }
+    }
+
+    /// Does a text of this name hold an image here? The tags of a stream write `from: {kind, name}`.
+    fn holds_image(&self, name: &str) -> bool {
+        let is_from = self.field.rsplit('.').next() == Some("from") && self.field.contains(".tags[");
+        name == "image" || name == "reference" || name == "name" && is_from
+    }
+}
+
 /// Images at the same place: `image` of containers, `reference` of volumes, `from.name` of a stream's tags.
-fn images(declared: &Value, live: &Value, field: &str, depth: usize, found: &mut Vec<Difference>) {
-    if depth > MAX_DEPTH {
+fn images(declared: &Value, live: &Value, at: &At, found: &mut Vec<Difference>) {
+    if at.depth > MAX_DEPTH {
         return;
     }
     match (declared, live) {
         (Value::Object(fields), Value::Object(others)) => {
             for (name, value) in fields {
                 let Some(other) = others.get(name) else { continue };
-                let here = format!("{field}.{name}");
+                let here = at.step(&format!(".{name}"), name);
                 match (value, other) {
-                    (Value::String(text), Value::String(has)) => {
-                        let is_image = name == "image"
-                            || name == "reference"
-                            || name == "name" && field.rsplit('.').next() == Some("from") && field.contains(".tags[");
-                        if is_image && text != has {
-                            found.push(Difference {
-                                what: Written::Image,
-                                field: here,
-                                found: Some(has.clone()),
-                                key: None,
-                            });
-                        }
+                    (Value::String(text), Value::String(has)) if at.holds_image(name) && text != has => {
+                        found.push(Difference {
+                            what: Written::Image,
+                            field: here.field,
+                            found: Some(has.clone()),
+                            key: None,
+                            image: Some((here.pointer, text.clone())),
+                        });
                     }
-                    _ => images(value, other, &here, depth + 1, found),
+                    _ => images(value, other, &here, found),
                 }
             }
         }
@@ -91,14 +123,14 @@ fn images(declared: &Value, live: &Value, field: &str, depth: usize, found: &mut
             for (index, item) in items.iter().enumerate() {
                 let name = item.get("name").and_then(Value::as_str);
                 let other = match name {
-                    Some(name) => {
-                        others.iter().find(|other| other.get("name").and_then(Value::as_str) == Some(name))
-                    }
-                    None => others.get(index),
+                    Some(name) => others
+                        .iter()
+                        .position(|other| other.get("name").and_then(Value::as_str) == Some(name)),
+                    None => Some(index),
                 };
-                if let Some(other) = other {
-                    let at = name.map_or_else(|| index.to_string(), str::to_owned);
-                    images(item, other, &format!("{field}[{at}]"), depth + 1, found);
+                if let Some((number, other)) = other.and_then(|number| Some((number, others.get(number)?))) {
+                    let shown = name.map_or_else(|| index.to_string(), str::to_owned);
+                    images(item, other, &at.step(&format!("[{shown}]"), &number.to_string()), found);
                 }
             }
         }
@@ -121,6 +153,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         let one = found.first().unwrap();
         assert_eq!((one.field.as_str(), one.found.as_deref()), (".spec.containers[a].image", Some("x:0")));
+        assert_eq!(one.image, Some(("/spec/containers/2/image".to_owned(), "x:1".to_owned())));
     }
 
     #[test]

@@ -88,6 +88,8 @@ pub(crate) struct NodeSeen {
     /// An image that it has is there only for pods whose credentials it was pulled or checked with.
     pub(crate) asks_for_credentials: bool,
     pub(crate) schedulable: bool,
+    /// The snapshot has the node itself, not only pods that name it.
+    pub(crate) is_here: bool,
     pub(crate) labels: Vec<(Text, Text)>,
 }
 
@@ -178,6 +180,7 @@ impl NodeSeen {
             reported_text: Text::default(),
             asks_for_credentials: false,
             schedulable: true,
+            is_here: false,
             labels: Vec::new(),
         }
     }
@@ -193,6 +196,7 @@ fn node_of(node: &NodeRecord) -> NodeSeen {
         reported_text: node.reported.clone(),
         asks_for_credentials: asks_for_credentials(&node.kubelet, &node.os_image),
         schedulable: node.schedulable,
+        is_here: true,
         labels: node.labels.clone(),
     }
 }

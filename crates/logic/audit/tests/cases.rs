@@ -12,7 +12,11 @@ use serde_json::json;
 fn a_restart_is_never_the_remedy() {
     let app = tag("app", "main");
     let audit = Cluster::default()
-        .pod(Pod::new("lab/app-1", "n1", &app, "IfNotPresent").runs(&at("app", "new and old"), 60).of("apps/v1", "StatefulSet", "app"))
+        .pod(Pod::new("lab/app-1", "n1", &app, "IfNotPresent").runs(&at("app", "new and old"), 60).of(
+            "apps/v1",
+            "StatefulSet",
+            "app",
+        ))
         .present("lab/app-1", "n1", 59, &app)
         .node("n1", 200, &[&[at("app", "new and old"), app.clone()], &[at("pause", "p"), tag("pause", "1")]])
         .answers(&app, "moved", Some("config of moved"))
@@ -20,8 +24,14 @@ fn a_restart_is_never_the_remedy() {
         .audit();
     assert_eq!(lines(&audit), ["Next start: stale app-1 app:main", "Running: different app-1 app:main"]);
     let all = commands(&audit);
-    assert!(all.iter().all(|command| !command.contains("rollout restart") && !command.contains("delete pod")), "{all:?}");
-    assert!(all.iter().any(|command| command.contains("set image") && command.contains(&digest("moved"))), "{all:?}");
+    assert!(
+        all.iter().all(|command| !command.contains("rollout restart") && !command.contains("delete pod")),
+        "{all:?}"
+    );
+    assert!(
+        all.iter().any(|command| command.contains("set image") && command.contains(&digest("moved"))),
+        "{all:?}"
+    );
 }
 
 /// kubernetes/kubernetes#116867: with `Always`, new pods get the newest or the previous digest, as a cache on the way has it.
@@ -33,7 +43,11 @@ fn pulls_that_go_to_and_fro_have_no_newest() {
         let (pod, node) = (format!("lab/p{number}"), format!("n{}", number % 2));
         let second = 100 * i64::try_from(number).unwrap() + 10;
         cluster = cluster
-            .pod(Pod::new(&pod, &node, &app, "Always").runs(&at("app", word), second).config(&format!("config of {word}")))
+            .pod(
+                Pod::new(&pod, &node, &app, "Always")
+                    .runs(&at("app", word), second)
+                    .config(&format!("config of {word}")),
+            )
             .pulled(&pod, &node, second, &app);
     }
     let audit = cluster.audit();
@@ -61,10 +75,17 @@ fn replicas_of_one_set_on_two_builds() {
 /// 2i2c-org/infrastructure#3801: an exact version's tag is rebuilt; only digests stay.
 #[test]
 fn a_version_is_a_tag_like_any_other() {
-    let images = [tag("rstudio", "4.3.3"), tag("rstudio", "4.3.3-20240314"), at("rstudio", "kept"), format!("{}@{}", tag("rstudio", "4.3.3"), digest("kept"))];
+    let images = [
+        tag("rstudio", "4.3.3"),
+        tag("rstudio", "4.3.3-20240314"),
+        at("rstudio", "kept"),
+        format!("{}@{}", tag("rstudio", "4.3.3"), digest("kept")),
+    ];
     let mut cluster = Cluster::default();
     for (number, image) in images.iter().enumerate() {
-        cluster = cluster.pod(Pod::new(&format!("hub/p{number}"), "n1", image, "IfNotPresent").runs(&at("rstudio", "kept"), 50));
+        cluster = cluster.pod(
+            Pod::new(&format!("hub/p{number}"), "n1", image, "IfNotPresent").runs(&at("rstudio", "kept"), 50),
+        );
     }
     let audit = cluster
         .answers(&images[0], "rebuilt", Some("config of rebuilt"))
@@ -72,7 +93,10 @@ fn a_version_is_a_tag_like_any_other() {
         .answers(&at("rstudio", "kept"), "kept", Some("config of kept"))
         .audit();
     let running: Vec<String> = lines(&audit).into_iter().filter(|line| line.starts_with("Running")).collect();
-    assert_eq!(running, ["Running: different p0 rstudio:4.3.3", "Running: different p1 rstudio:4.3.3-20240314"]);
+    assert_eq!(
+        running,
+        ["Running: different p0 rstudio:4.3.3", "Running: different p1 rstudio:4.3.3-20240314"]
+    );
 }
 
 /// TonicAI/tonic_helm_charts#16: the policy that the server filled in when the object was made stays, whatever the image is later.
@@ -195,7 +219,11 @@ fn a_bare_digest_is_looked_up_and_never_called_different() {
             .answers(&image, "manifest", Some("config"))
             .audit()
     };
-    for known in [digest("config"), format!("docker-pullable://{}", at("b", "manifest")), digest("config").replace("sha256:", "docker://sha256:")] {
+    for known in [
+        digest("config"),
+        format!("docker-pullable://{}", at("b", "manifest")),
+        digest("config").replace("sha256:", "docker://sha256:"),
+    ] {
         assert_eq!(lines(&audit(&known)), [""; 0], "{known}");
     }
     let other = audit(&digest("something else"));
