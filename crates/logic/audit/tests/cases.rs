@@ -99,7 +99,7 @@ fn a_version_is_a_tag_like_any_other() {
     );
 }
 
-/// TonicAI/tonic_helm_charts#16: the policy that the server filled in when the object was made stays, whatever the image is later.
+/// `TonicAI/tonic_helm_charts#16`: the policy that the server filled in when the object was made stays, whatever the image is later.
 #[test]
 fn the_policy_of_the_live_object_decides() {
     let latest = tag("ui", "latest");
