@@ -85,7 +85,7 @@ fn entries_of<'a>(
     platform_namespace: &str,
     notebook: Notebook<'_>,
 ) -> BTreeSet<(&'a str, &'a str)> {
-    let namespace = notebook.annotation(annotations::IMAGE_NAMESPACE).filter(|name| !name.is_empty());
+    let namespace = notebook.catalogue_namespace();
     let selected = notebook
         .selection()
         .and_then(|selection| catalogue.select(namespace.unwrap_or(platform_namespace), selection).ok());
