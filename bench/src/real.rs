@@ -2,6 +2,7 @@
 //! server.
 
 mod objects;
+mod operator;
 mod peers;
 mod table;
 
@@ -29,6 +30,9 @@ pub(crate) fn measure(root: &Path, binary: &Path) -> anyhow::Result<()> {
     peers::bare(&cluster, &mut table)?;
     peers::kubectl(&cluster, &mut table)?;
     peers::helm(root, &cluster, &mut table)?;
+    drop(cluster);
+    table.ratios();
+    operator::measure(root, binary, &mut table)?;
     table.print();
     Ok(())
 }

@@ -10,10 +10,56 @@ struct Line {
     is_ours: bool,
 }
 
+/// A figure, and what it is to be.
+pub(crate) struct Goal {
+    what: String,
+    value: f64,
+    goal: f64,
+    /// Whether less is better.
+    at_most: bool,
+    unit: &'static str,
+}
+
+impl Goal {
+    /// A figure that is not to be larger.
+    pub(crate) fn at_most(what: &str, value: f64, goal: f64, unit: &'static str) -> Self {
+        Self { what: what.to_owned(), value, goal, at_most: true, unit }
+    }
+
+    fn is_met(&self) -> bool {
+        if self.at_most { self.value <= self.goal } else { self.value >= self.goal }
+    }
+
+    fn text(&self) -> String {
+        let sign = if self.at_most { "≤" } else { "≥" };
+        let met = if self.is_met() { "met" } else { "missed" };
+        let of =
+            if self.goal > 0.0 { format!(", {:.2} of it", self.value / self.goal) } else { String::new() };
+        format!(
+            "{:<52} {:>8.2} {:<3} goal {sign} {} {}: {met}{of}",
+            self.what, self.value, self.unit, self.goal, self.unit
+        )
+    }
+}
+
+/// What others' times are to be of ours: situation, ours, theirs, how many times as long at least or, for bare requests, how many times as
+/// long ours may take.
+const RATIOS: [(&str, &str, &str, f64); 8] = [
+    ("fresh", "scantling upgrade", "PATCHes, 16 at a time", 1.2),
+    ("fresh", "scantling upgrade", "kubectl apply --server-side", 2.0),
+    ("fresh", "scantling upgrade", "helm install", 4.0),
+    ("nothing changed", "scantling plan", "kubectl diff --server-side", 10.0),
+    ("nothing changed", "scantling upgrade", "kubectl apply --server-side", 10.0),
+    ("nothing changed", "scantling upgrade", "helm upgrade", 20.0),
+    ("1 % changed", "scantling upgrade", "kubectl apply --server-side", 10.0),
+    ("1 % changed", "scantling upgrade", "helm upgrade", 20.0),
+];
+
 /// All of them.
 #[derive(Default)]
 pub(crate) struct Table {
     lines: Vec<Line>,
+    goals: Vec<Goal>,
     notes: Vec<String>,
 }
 
@@ -31,6 +77,32 @@ impl Table {
     /// Adds a remark.
     pub(crate) fn note(&mut self, note: String) {
         self.notes.push(note);
+    }
+
+    /// Adds a figure with its goal.
+    pub(crate) fn goal(&mut self, goal: Goal) {
+        self.goals.push(goal);
+    }
+
+    /// Adds the goals that compare our times with those of others, as far as both were measured.
+    pub(crate) fn ratios(&mut self) {
+        let time = |case: &str, what: &str| {
+            self.lines.iter().find(|line| line.case == case && line.what == what).map(|line| line.time)
+        };
+        let goals: Vec<Goal> = RATIOS
+            .into_iter()
+            .filter_map(|(case, ours, theirs, goal)| {
+                let (our, their) = (time(case, ours)?, time(case, theirs)?);
+                let bare = theirs.starts_with("PATCHes");
+                let (value, what) = if bare {
+                    (ratio(our, their), format!("{case}: {ours} / {theirs}"))
+                } else {
+                    (ratio(their, our), format!("{case}: {theirs} / {ours}"))
+                };
+                Some(Goal { what, value, goal, at_most: bare, unit: "×" })
+            })
+            .collect();
+        self.goals.extend(goals);
     }
 
     /// Prints every time, that of others with how many of ours it is.
@@ -52,6 +124,12 @@ impl Table {
                 let time = line.time.as_secs_f64();
                 println!("  {:<40} {time:>8.2} s  {}", line.what, ratios.join(", "));
             }
+        }
+        if !self.goals.is_empty() {
+            println!("goals:");
+        }
+        for goal in &self.goals {
+            println!("  {}", goal.text());
         }
         for note in &self.notes {
             println!("{note}");

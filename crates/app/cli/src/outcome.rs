@@ -11,6 +11,9 @@ use scantling_report::style::{BAD, NOTED, Screen, paint, safe};
 
 use crate::terminal;
 
+/// The exit code of what could not be done.
+const FAILED: u8 = 3;
+
 /// What a command that did its work has to say by its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -18,6 +21,8 @@ pub(crate) enum Outcome {
     Fine,
     /// Faults were found and have been shown.
     Faults,
+    /// The cluster could not be asked any more; what was done until then has been shown.
+    CutOff,
     /// A command that was run has this exit code.
     Other(u8),
 }
@@ -105,6 +110,7 @@ pub(crate) fn exit_code(result: Result<Outcome, Failure>) -> ExitCode {
     match result {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
         Ok(Outcome::Faults) => ExitCode::from(1),
+        Ok(Outcome::CutOff) => ExitCode::from(FAILED),
         Ok(Outcome::Other(code)) => ExitCode::from(code),
         Err(failure) => {
             let mut text = format!("{} {}\n", paint(BAD, "error:"), failure.message);
@@ -115,7 +121,7 @@ pub(crate) fn exit_code(result: Result<Outcome, Failure>) -> ExitCode {
             terminal::complain(&text);
             ExitCode::from(match failure.kind {
                 Kind::Usage => 2,
-                Kind::Failed => 3,
+                Kind::Failed => FAILED,
             })
         }
     }

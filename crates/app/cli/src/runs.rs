@@ -126,7 +126,11 @@ impl Job<'_> {
         })?;
         let (end, report) = End::of(result);
         let is_error = report.findings.iter().any(|finding| finding.severity == Severity::Error);
-        Ok(if end == End::Done && !is_error { Outcome::Fine } else { Outcome::Faults })
+        Ok(match end {
+            End::Done if !is_error => Outcome::Fine,
+            End::Refused(_) | End::Stopped(..) if report.cut_off.is_some() => Outcome::CutOff,
+            _ => Outcome::Faults,
+        })
     }
 }
 

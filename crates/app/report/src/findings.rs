@@ -187,24 +187,8 @@ fn marks(finding: &Finding) -> Vec<(&str, Vec<Mark<'_>>)> {
 /// Whether a place is in a document that says that it is a Secret, even one that can't be parsed.
 fn in_secret(text: &str, place: &FilePlace) -> bool {
     let at = span(text, place).start;
-    let start = text
-        .get(..at)
-        .and_then(|before| {
-            before.rfind(
-                "
----",
-            )
-        })
-        .unwrap_or(0);
-    let end = text
-        .get(at..)
-        .and_then(|after| {
-            after.find(
-                "
----",
-            )
-        })
-        .map_or(text.len(), |end| at + end);
+    let start = text.get(..at).and_then(|before| before.rfind("\n---")).unwrap_or(0);
+    let end = text.get(at..).and_then(|after| after.find("\n---")).map_or(text.len(), |end| at + end);
     let quotes = ['"', '\''];
     let document = text.get(start..end).unwrap_or(text);
     // A release file names Secrets that are generated, and holds none.

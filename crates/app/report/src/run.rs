@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anstyle::Style;
 use scantling_finding::Severity;
 use scantling_plan::Outcome;
-use scantling_run::{Action, RunError, RunReport, Stage};
+use scantling_run::{Action, CutOff, RunError, RunReport, Stage};
 
 use crate::findings::{Texts, findings};
 use crate::nodes::nodes;
@@ -306,9 +306,15 @@ fn after_stop(report: &RunReport, frame: &Frame<'_>) -> String {
         (Action::Upgrade, Some(_)) => ", `scantling rollback` goes back",
         _ => "",
     };
-    format!(
-        "what is written stays ({}); `{}` continues the run{back}",
-        count(report.writes, "write"),
-        frame.command,
-    )
+    let written = count(report.writes, "write");
+    // Of the last ones no answer may have come.
+    let (written, when) = match report.cut_off {
+        None => (written, ""),
+        Some(CutOff::Unreachable) => (format!("at least {written}"), "when the cluster answers again, "),
+        Some(CutOff::Unauthenticated) => {
+            (format!("at least {written}"), "with credentials that are accepted, ")
+        }
+        Some(CutOff::Forbidden) => (written, "with the right that is missing, "),
+    };
+    format!("what is written stays ({written}); {when}`{}` continues the run{back}", frame.command)
 }

@@ -98,11 +98,11 @@ fn end(out: &mut Page, status: &Status) {
         .map(String::as_str)
         .filter(|version| status.installed.as_ref().is_none_or(|it| it.version != *version))
         .collect();
-    let back = if others.is_empty() {
-        String::new()
-    } else {
-        format!("; `scantling rollback` can go back to {}", others.join(" or "))
-    };
+    // By name: which one was there before is not always known, and after a rollback it is the newer one.
+    let back: String = others
+        .iter()
+        .map(|version| format!("; `scantling rollback {version}` brings {version} back"))
+        .collect();
     let (style, word, text) = match (&status.open, &status.holder, &status.installed) {
         (Some(_), Some(_), _) => {
             (NOTED, "going on:", "a run is under way; ask again to see how far it is".to_owned())

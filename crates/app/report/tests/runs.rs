@@ -16,8 +16,8 @@ use scantling_report::run::{Frame, Purpose, run};
 use scantling_report::status::{history, needs_somebody, status};
 use scantling_report::style::Screen;
 use scantling_run::{
-    Action, Ended, Installed, MissingRight, ObjectOutcome, OpenRun, PastRun, RunError, RunEvent, RunReport,
-    Stage, Status, Unhealthy, What,
+    Action, CutOff, Ended, Installed, MissingRight, ObjectOutcome, OpenRun, PastRun, RunError, RunEvent,
+    RunReport, Stage, Status, Unhealthy, What,
 };
 
 fn plain(text: &str) -> String {
@@ -272,7 +272,7 @@ fn a_cluster_tells_what_somebody_has_to_do() {
         (
             whole.clone(),
             false,
-            "fine: the cluster is as the release wants it; `scantling rollback` can go back to 0",
+            "fine: the cluster is as the release wants it; `scantling rollback 0` brings 0 back",
         ),
         (
             Status { unhealthy, missing: vec![key("db")], ..whole.clone() },
@@ -313,6 +313,36 @@ fn a_cluster_tells_what_somebody_has_to_do() {
     let expected = "1 run on prod, the newest first\n\n  2026-11-30 13:05 UTC stopped  upgrade shop 1 → 2\n    \
         1 updated, 2 removed, 1 write, by cli/host/1/a\n    why Deployment shop/web is not healthy\n";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn a_run_that_was_cut_off_says_what_has_to_be_mended_first() {
+    for (cut_off, said) in [
+        (None, "what is written stays (3 writes); `c` continues the run, `scantling rollback` goes back"),
+        (
+            Some(CutOff::Unreachable),
+            "what is written stays (at least 3 writes); when the cluster answers again, `c` continues the run",
+        ),
+        (
+            Some(CutOff::Unauthenticated),
+            "(at least 3 writes); with credentials that are accepted, `c` continues",
+        ),
+        (Some(CutOff::Forbidden), "(3 writes); with the right that is missing, `c` continues"),
+    ] {
+        let report = Box::new(RunReport { cut_off, ..report() });
+        let stopped = Err(RunError::Stopped { stage: Stage::Apply, why: "gone".to_owned(), report });
+        let frame = Frame {
+            action: Action::Upgrade,
+            purpose: Purpose::Change,
+            place: "prod",
+            command: "c",
+            texts: &Texts::new(),
+            detail: Detail::Summary,
+            screen: Screen::new(200),
+        };
+        let text = plain(&run(&stopped, &frame));
+        assert!(text.contains(said), "{text}");
+    }
 }
 
 #[test]

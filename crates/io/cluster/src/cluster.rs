@@ -329,7 +329,10 @@ impl Cluster {
                 call(&self.client, Method::POST, &path, Payload::Json(json_type, body), &what).await
             }
         };
-        let (status, object) = answer?;
+        let (status, object) = answer.map_err(|error| match &resource.gvk {
+            gvk if gvk.group.is_empty() && gvk.kind == "Secret" => error.without_values(),
+            _ => error,
+        })?;
         Ok(Written { object, created: status == StatusCode::CREATED })
     }
 

@@ -173,6 +173,24 @@ impl ClusterError {
         }
     }
 
+    /// The same without the server's words about an object, which may quote its values: `expected string, got …`.
+    pub(crate) fn without_values(self) -> Self {
+        match self {
+            Self::Invalid { what, fields, .. } => Self::Invalid {
+                what,
+                message: match fields.as_slice() {
+                    [] => "its words are left out, since they may quote a value".to_owned(),
+                    fields => format!(
+                        "of {}; its words are left out, since they may quote a value",
+                        fields.join(", ")
+                    ),
+                },
+                fields,
+            },
+            other => other,
+        }
+    }
+
     /// Whether the object or kind simply is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. } | Self::NotServed { .. })
@@ -204,6 +222,25 @@ mod tests {
             refused.to_string(),
             "apply ConfigMap a/b: .data.key belong to other field managers (kubectl-edit)"
         );
+    }
+
+    #[test]
+    fn what_is_said_of_a_secret_quotes_nothing() {
+        let refused = error(
+            422,
+            json!({"kind": "Status", "reason": "Invalid", "code": 422,
+                "message": "Secret \"a\" is invalid: data[token]: Invalid value: \"sesame\"",
+                "details": {"causes": [{"reason": "FieldValueInvalid", "message": "\"sesame\"", "field": "data[token]"}]}}),
+        );
+        assert!(refused.to_string().contains("sesame"));
+        let cut = refused.without_values();
+        assert!(
+            !format!("{cut} {cut:?}").contains("sesame") && cut.to_string().contains("data[token]"),
+            "{cut}"
+        );
+        let typed =
+            error(400, json!({"message": "expected string, got &value.valueUnstructured{Value:sesame}"}));
+        assert!(!format!("{:?}", typed.without_values()).contains("sesame"));
     }
 
     #[test]

@@ -107,6 +107,8 @@ pub struct Lease {
     record: Option<Record>,
     /// Until when nobody else may have taken it; none when it is not ours.
     trusted: Option<Instant>,
+    /// Why the last attempt to renew it failed; none if it was answered.
+    failed: Option<ClusterError>,
 }
 
 impl Cluster {
@@ -138,6 +140,7 @@ impl Cluster {
             clock,
             record: None,
             trusted: None,
+            failed: None,
         }
     }
 }
@@ -227,6 +230,11 @@ impl Lease {
         self.trusted
     }
 
+    /// Why it could not be renewed when that was last tried while it was kept; none if the server answered.
+    pub fn failed(&self) -> Option<&ClusterError> {
+        self.failed.as_ref()
+    }
+
     /// The name under which this one holds it.
     pub fn holder(&self) -> &str {
         &self.holder
@@ -242,12 +250,24 @@ impl Lease {
                 let Some(until) = self.trusted else { return "it is not held".to_owned() };
                 // One renewal that hangs must not use up the time of the next.
                 let longest = until.saturating_duration_since(Instant::now()).min(every);
-                let why = match timeout(longest, self.renew()).await {
-                    Ok(Ok(Held::Mine)) => break,
-                    Ok(Ok(Held::By { holder, .. })) => return format!("{holder} has taken it"),
-                    Ok(Err(error)) => error.to_string(),
-                    Err(_) => "the API server does not answer in time".to_owned(),
+                let (why, error) = match timeout(longest, self.renew()).await {
+                    Ok(Ok(Held::Mine)) => {
+                        self.failed = None;
+                        break;
+                    }
+                    Ok(Ok(Held::By { holder, .. })) => {
+                        self.failed = None;
+                        return format!("{holder} has taken it");
+                    }
+                    Ok(Err(error)) => (error.to_string(), error),
+                    Err(_) => {
+                        let what = format!("renew lease {}/{}", self.namespace, self.name);
+                        let message = "it does not come in time".to_owned();
+                        let why = "the API server does not answer in time".to_owned();
+                        (why, ClusterError::Unreachable { what, message })
+                    }
                 };
+                self.failed = Some(error);
                 let pause = self.cluster.jitter().around(every / 5);
                 if Instant::now() + pause >= until {
                     self.trusted = None;

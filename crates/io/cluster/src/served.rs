@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use http::Method;
+use futures::StreamExt as _;
+use http::{Method, StatusCode};
 use scantling_api::{GroupVersionKind, ObjectKey};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::call::{Payload, call, encode};
 use crate::error::ClusterError;
+
+/// Versions that are asked about at the same time.
+const AT_ONCE: usize = 16;
 
 /// One kind as the server serves it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,16 +92,14 @@ impl Served {
 
     /// Asks the server (`/api`, `/apis` and one request for each group and version).
     pub(crate) async fn ask(client: &kube::Client) -> Result<Self, ClusterError> {
-        let mut served = Self::default();
         let (_, core) = call(client, Method::GET, "/api", Payload::Nothing, "discover the core API").await?;
-        for version in strings(core.get("versions")) {
-            served.add(client, "", &version).await?;
-        }
+        let mut versions: Vec<(String, String)> =
+            strings(core.get("versions")).into_iter().map(|version| (String::new(), version)).collect();
         let (_, groups) = call(client, Method::GET, "/apis", Payload::Nothing, "discover API groups").await?;
         for group in groups.get("groups").and_then(Value::as_array).into_iter().flatten() {
             let name = text(group, "name");
             // The preferred version first, then the others in the server's order.
-            let mut versions: Vec<String> = group
+            let mut of_group: Vec<String> = group
                 .get("versions")
                 .and_then(Value::as_array)
                 .into_iter()
@@ -105,23 +107,38 @@ impl Served {
                 .map(|v| text(v, "version"))
                 .collect();
             if let Some(preferred) = group.get("preferredVersion").map(|v| text(v, "version")) {
-                versions.sort_by_key(|v| *v != preferred);
+                of_group.sort_by_key(|v| *v != preferred);
             }
-            for version in versions {
-                served.add(client, &name, &version).await?;
-            }
+            versions.extend(of_group.into_iter().map(|version| (name.clone(), version)));
+        }
+        let answers: Vec<_> = futures::stream::iter(versions)
+            .map(|(group, version)| async move {
+                let path = if group.is_empty() {
+                    format!("/api/{}", encode(&version))
+                } else {
+                    format!("/apis/{}/{}", encode(&group), encode(&version))
+                };
+                let what = format!("discover {path}");
+                let list = call(client, Method::GET, &path, Payload::Nothing, &what).await;
+                (group, version, list)
+            })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        let mut served = Self::default();
+        for (group, version, list) in answers {
+            served.add(&group, &version, list)?;
         }
         Ok(served)
     }
 
-    async fn add(&mut self, client: &kube::Client, group: &str, version: &str) -> Result<(), ClusterError> {
-        let path = if group.is_empty() {
-            format!("/api/{}", encode(version))
-        } else {
-            format!("/apis/{}/{}", encode(group), encode(version))
-        };
-        let list = match call(client, Method::GET, &path, Payload::Nothing, &format!("discover {path}")).await
-        {
+    fn add(
+        &mut self,
+        group: &str,
+        version: &str,
+        list: Result<(StatusCode, Value), ClusterError>,
+    ) -> Result<(), ClusterError> {
+        let list = match list {
             Ok((_, list)) => list,
             // A group can vanish between the two requests.
             Err(ClusterError::NotFound { .. }) => return Ok(()),

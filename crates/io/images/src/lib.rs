@@ -33,6 +33,7 @@ mod images;
 mod layout;
 mod lock;
 mod name;
+mod operator;
 mod pip;
 mod program;
 mod push;
@@ -44,6 +45,7 @@ pub use error::ImagesError;
 pub use images::{Images, Say};
 pub use layout::Image;
 pub use name::{ImageName, ImageNameError};
+pub use operator::{OPERATOR, OPERATOR_PROGRAM, operator_program};
 pub use push::{Pushed, plain_http, push_all};
 
 /// The value of a file that is one YAML document.

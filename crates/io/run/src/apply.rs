@@ -24,7 +24,7 @@ pub(crate) const DECISIONS: usize = 5;
 /// Writes under way at the same time. More does not make an API server faster, and it serves others, too.
 pub(crate) const AT_ONCE: usize = 16;
 /// Objects after which it is told how they ended: often enough to be watched, seldom enough to keep the writes going.
-const BATCH: usize = 128;
+const BATCH: usize = 512;
 /// Between two looks at an object that is to be gone before it is created again.
 const GONE_PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
 

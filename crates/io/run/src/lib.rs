@@ -72,7 +72,8 @@ pub use meanwhile::{Doing, Meanwhile};
 pub use options::{Options, Waits};
 pub use registry_rules::{REGISTRY_RULES, RulesError, read_registry_rules};
 pub use report::{
-    CatalogueEntry, CheckedClaim, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport, Verified,
+    CatalogueEntry, CheckedClaim, CutOff, GateVerdict, MissingRight, ObjectOutcome, RunError, RunReport,
+    Verified,
 };
 pub use rollback::{namespace_of_earlier, rollback};
 pub use state::{

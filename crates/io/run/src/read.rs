@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::StreamExt as _;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_cluster::{ClusterError, Resource};
 use scantling_plan::{NodeFacts, Origin, Previous, encode_string_data, is_applied};
 use serde_json::Value;
 
+use crate::apply::AT_ONCE;
 use crate::desired::{default_import_mode, types_of};
 use crate::event::{Stage, What};
 use crate::journal::{JOURNAL_NAME, Journal};
@@ -132,8 +134,17 @@ impl Session<'_> {
                 scopes.entry((format!("{:#}", resource.gvk), namespace)).or_insert_with(|| resource.clone());
             }
         }
-        for ((_, namespace), resource) in scopes {
-            for object in self.env.cluster.list(&resource, namespace.as_deref(), None).await? {
+        let session: &Self = self;
+        let lists: Vec<(Resource, Result<Vec<Value>, ClusterError>)> = futures::stream::iter(scopes)
+            .map(|((_, namespace), resource)| async move {
+                let list = session.env.cluster.list(&resource, namespace.as_deref(), None).await;
+                (resource, list)
+            })
+            .buffered(AT_ONCE)
+            .collect()
+            .await;
+        for (resource, list) in lists {
+            for object in list? {
                 if resource.gvk.group.is_empty() && resource.gvk.kind == "Namespace" {
                     self.namespaces.insert(object::name(&object).to_owned(), object.clone());
                 }

@@ -96,6 +96,30 @@ pub struct Verified {
     pub answer: String,
 }
 
+/// Why a run could ask nothing more of the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutOff {
+    /// No answer came any more.
+    Unreachable,
+    /// The credentials were not accepted any more.
+    Unauthenticated,
+    /// A right was missing.
+    Forbidden,
+}
+
+impl CutOff {
+    /// What an error says of it; none if the server answered whoever asked.
+    pub(crate) fn of(error: &ClusterError) -> Option<Self> {
+        match error {
+            ClusterError::Unreachable { .. } => Some(Self::Unreachable),
+            ClusterError::Unauthenticated { .. } => Some(Self::Unauthenticated),
+            ClusterError::Forbidden { .. } => Some(Self::Forbidden),
+            _ => None,
+        }
+    }
+}
+
 /// The report of one run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -128,6 +152,9 @@ pub struct RunReport {
     /// Rights that the run would need and does not have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing_rights: Vec<MissingRight>,
+    /// Why the run ended, if that was because it could ask nothing more of the cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<CutOff>,
     /// What is wrong or risky.
     pub findings: Vec<Finding>,
     /// Requests that changed the cluster.

@@ -22,7 +22,7 @@ use crate::journal::Action;
 use crate::options::Options;
 use crate::prepull::Needs;
 use crate::promises::promises;
-use crate::report::{RunError, RunReport, Stop};
+use crate::report::{CutOff, RunError, RunReport, Stop};
 use crate::session::Session;
 use crate::state::{InventoryEntry, SYSTEM_NAMESPACE, State};
 use crate::streams::stream_keys;
@@ -106,8 +106,10 @@ impl Session<'_> {
             why = keeper.keep(&mut lease) => Err(Stop::Lost(why)),
             () = traffic.stopped(stop) => Err(Stop::Asked),
         };
-        if matches!(done, Err(Stop::Asked)) {
-            self.note_pause().await;
+        match done {
+            Err(Stop::Lost(_)) => self.report.cut_off = lease.failed().and_then(CutOff::of),
+            Err(Stop::Asked) => self.note_pause().await,
+            _ => {}
         }
         // It ends by itself if it cannot be given back, and a cluster that is away keeps nobody waiting for it.
         if !matches!(done, Err(Stop::Lost(_))) {
@@ -166,6 +168,9 @@ impl Session<'_> {
         self.report.findings.dedup();
         self.report.writes = self.traffic.writes();
         let stage = self.stage;
+        if let Err(Stop::Cluster(error)) = &done {
+            self.report.cut_off = CutOff::of(error);
+        }
         let report = Box::new(std::mem::take(&mut self.report));
         match done {
             Ok(()) => Ok(*report),

@@ -7,6 +7,9 @@ use tokio::time::Instant;
 use crate::event::What;
 use crate::session::Session;
 
+/// The first look comes this soon, and each next one later by half, up to the wait's own pause: most things that are waited
+/// for are done at once, and a definition that is established in a tenth of a second must not cost two.
+const FIRST: Duration = Duration::from_millis(100);
 /// The same news is told again after this time, so that a long wait stays visible and short in the log.
 const TOLD_AGAIN: Duration = Duration::from_mins(30);
 
@@ -16,13 +19,14 @@ pub(crate) struct Wait {
     on: String,
     deadline: Instant,
     pause: Duration,
+    longest: Duration,
     told: Option<(String, Instant)>,
 }
 
 impl Wait {
-    /// A wait for `on`, of at most `limit`, looking every `pause`.
+    /// A wait for `on`, of at most `limit`, looking at least every `pause`.
     pub(crate) fn new(on: String, limit: Duration, pause: Duration) -> Self {
-        Self { on, deadline: Instant::now() + limit, pause, told: None }
+        Self { on, deadline: Instant::now() + limit, pause: FIRST.min(pause), longest: pause, told: None }
     }
 
     /// Whether the time is up.
@@ -51,5 +55,6 @@ impl Session<'_> {
             wait.told = Some((until, now));
         }
         tokio::time::sleep(wait.pause).await;
+        wait.pause = (wait.pause * 3 / 2).min(wait.longest);
     }
 }

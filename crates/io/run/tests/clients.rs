@@ -4,8 +4,8 @@
 mod common;
 
 use common::platform::{
-    HOST, brought, comparable, key, of_people, one, options, outcomes, release, sandbox, taken_away, tree,
-    two, well,
+    HOST, brought, comparable, of_people, one, options, outcomes, release, sandbox, taken_away, tree, two,
+    well,
 };
 use common::{Cut, Sandbox, push, world};
 use http::Method;
@@ -13,7 +13,7 @@ use scantling_api::ObjectKey;
 use scantling_plan::Outcome;
 use scantling_registry_server::RegistryServer;
 use scantling_release::Tree;
-use scantling_run::{Options, RunError, SYSTEM_NAMESPACE, history, plan, status, upgrade};
+use scantling_run::{Options, RunError, SYSTEM_NAMESPACE, What, history, plan, status, upgrade};
 use scantling_sandbox::{ApiFaults, Flavour};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -29,7 +29,7 @@ async fn of_two_clients_one_is_refused_and_the_lease_of_a_dead_one_is_taken_over
     let release_one = release(&one);
     let mut nothing = (|_| {}, |_| {});
     let late = async {
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
         upgrade(&environments.1, &release_one, &second, &mut nothing.1).await
     };
     let (a, b) = futures::join!(upgrade(&environments.0, &release_one, &first, &mut nothing.0), late);
@@ -71,7 +71,9 @@ async fn a_run_that_loses_its_lease_stops_writing() {
     let mut sink = |_| {};
     let run = upgrade(&environment, &release, &options, &mut sink);
     let thief = async {
-        tokio::time::sleep(Duration::from_millis(1500)).await;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        // Nothing starts any more, so that the run is still under way when the lease is to be renewed.
+        sandbox.now(|world| world.set_node_up("node-1", false)).unwrap();
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/scantling-run");
         let stolen = json!({"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 3600}});
         let (status, answer) = sandbox.act(Method::PATCH, &path, "application/merge-patch+json", &stolen);
@@ -143,13 +145,11 @@ async fn the_operator_comes_before_every_other_workload() {
     let order: Vec<&str> =
         report.outcomes.iter().filter(|o| o.key.kind == "Deployment").map(|o| o.key.name.as_str()).collect();
     assert_eq!(order, ["zz-operator", "a-controller"]);
-    let at = |name: &str| {
-        sandbox.object(&key("Deployment", name)).unwrap()["metadata"]["creationTimestamp"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
-    assert!(at("zz-operator") < at("a-controller"), "it is waited for");
+    let first =
+        |what: &dyn Fn(&What) -> bool| report.events.iter().position(|event| what(&event.what)).unwrap();
+    let ready = first(&|what| matches!(what, What::Ready { on, .. } if on.contains("zz-operator")));
+    let next = first(&|what| matches!(what, What::Object { key, .. } if key.name == "a-controller"));
+    assert!(ready < next, "it is waited for");
 }
 
 #[tokio::test(start_paused = true)]

@@ -415,13 +415,13 @@ async fn a_base_that_moves_while_a_build_runs_starts_one_more_and_not_one_at_eac
     let ended = scantling_run::upgrade(&environment, &release, &Options::default(), &mut |event| {
         if !moved && matches!(event.what, What::BuildStarted { .. }) {
             moved = true;
-            let patch = json!({"spec": {"tags": [
+            let tags = json!({"spec": {"tags": [
                 {"name": "py3.8", "from": {"kind": "DockerImage", "name": format!("{HOST}/minimal:2")}},
                 {"name": "latest", "from": {"kind": "ImageStreamTag", "name": "py3.8"}},
             ]}});
             let path =
                 format!("/apis/image.openshift.io/v1/namespaces/{NS}/imagestreams/minimal?fieldManager=oc");
-            let (status, answer) = inner.act(Method::PATCH, &path, "application/merge-patch+json", &patch);
+            let (status, answer) = inner.act(Method::PATCH, &path, "application/merge-patch+json", &tags);
             assert_eq!(status, 200, "{answer}");
         }
     })

@@ -7,11 +7,13 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use scantling_cluster::{Clock, Cluster};
 use scantling_contents::BuiltImage;
 use scantling_image::{Digest, Reference};
-use scantling_real_tests::{File, RealCluster, image, pusher};
+use scantling_images::{Image, Images, OPERATOR, OPERATOR_PROGRAM, operator_program, plain_http, push_all};
+use scantling_real_tests::{File, RealCluster, image, pusher, why_not};
 use scantling_release::{Release, Settings};
 use scantling_run::{Entropy, Environment};
 use serde_json::Value;
@@ -31,23 +33,49 @@ pub(crate) fn push_image(cluster: &RealCluster, image: &BuiltImage, name: &str) 
     block_on(async { pusher().unwrap().push(image, &to).await.unwrap().digest })
 }
 
-/// Pushes an image of the operator for a release: the command that was built for this test, with the libraries that it was
-/// linked to.
-pub(crate) fn push_operator(cluster: &RealCluster, release: &str) {
-    let program = cluster.folder().join("scantling");
-    let stripped = Command::new("strip").arg("-o").arg(&program).arg(binary()).status();
-    if !stripped.is_ok_and(|status| status.success()) {
-        std::fs::copy(binary(), &program).unwrap();
+/// The recipes of this repository.
+pub(crate) fn recipes() -> Images {
+    let root = Utf8PathBuf::from_path_buf(repository()).unwrap();
+    let cache = std::env::var("XDG_CACHE_HOME")
+        .unwrap_or_else(|_| format!("{}/.cache", std::env::var("HOME").unwrap()));
+    let cache = Utf8Path::new(&cache).join("scantling/images");
+    Images::new(root.join("releases/images"), root.join("target/images"), &cache)
+}
+
+/// Images of recipes, or none and why on the screen: packages come from outside.
+pub(crate) fn made(images: &Images, names: &[&str]) -> Option<Vec<Image>> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    match images.build(&images.select(&names).unwrap(), &|line| println!("{line}")) {
+        Ok(built) => Some(built),
+        Err(error) if error.is_unavailable() => {
+            println!("skipped: the images can't be made here: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
     }
-    let listed = Command::new("ldd").arg(&program).output().unwrap();
-    let listed = String::from_utf8(listed.stdout).unwrap();
-    let libraries = listed.split_whitespace().filter(|word| word.starts_with('/'));
-    let mut files: BTreeMap<String, File> =
-        libraries.map(|path| (path.to_owned(), File::program(Path::new(path)).unwrap())).collect();
-    files.insert("/usr/bin/scantling".to_owned(), File::program(&program).unwrap());
-    files.insert("/etc/release".to_owned(), File::text(release));
-    let built = image(&files, &["/usr/bin/scantling"]).unwrap();
-    push_image(cluster, &built, &format!("operator:{release}"));
+}
+
+/// The operator's images, one for each release, made as `cargo xtask image` makes them but for the time that is spent on speed. Call it
+/// first in the network of this machine, where packages and crates can be fetched.
+pub(crate) fn operators() -> Option<&'static [Image]> {
+    static OPERATORS: OnceLock<Option<Vec<Image>>> = OnceLock::new();
+    let built = OPERATORS.get_or_init(|| {
+        // Without a cluster nobody wants them.
+        if let Some(why) = why_not() {
+            println!("skipped: {why}");
+            return None;
+        }
+        let root = Utf8PathBuf::from_path_buf(repository().canonicalize().unwrap()).unwrap();
+        let program = operator_program(&root, "dev").unwrap();
+        made(&recipes().with_program(OPERATOR_PROGRAM, program), &[OPERATOR])
+    });
+    built.as_deref()
+}
+
+/// Pushes images under their own names.
+pub(crate) fn push_made(cluster: &RealCluster, images: &[Image]) {
+    let registry = cluster.registry();
+    block_on(async { push_all(&plain_http(registry).unwrap(), images, registry).await.unwrap() });
 }
 
 /// Runs a future on this thread, which is in the cluster's network.

@@ -15,7 +15,9 @@ use scantling_release::{Release, Settings, Wave};
 use scantling_run::{Bundle, Environment, Options, RunError, RunReport, What, read_registry_rules, upgrade};
 use serde_json::{Value, json};
 
-use crate::common::{binary, block_on, done, environment, get, kubectl, repository, soon};
+use crate::common::{
+    binary, block_on, done, environment, get, kubectl, operators, push_made, repository, soon,
+};
 use crate::inference::endpoints;
 use crate::jupyter::try_request;
 use crate::stand_ins::{MODEL, push_stand_ins};
@@ -286,7 +288,9 @@ fn said_of(report: &Value, object: &str) -> String {
 #[test]
 fn an_upgrade_amid_people_says_what_it_did_about_each_of_them() {
     binary();
+    let Some(operators) = operators() else { return };
     let Some(mut cluster) = RealCluster::up(2).unwrap() else { return };
+    push_made(&cluster, operators);
     for release in ["2026.1", "2026.2"] {
         push_stand_ins(&cluster, release);
     }

@@ -8,6 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{Message, client::IntoClientRequest as _};
 
 use crate::common::block_on;
@@ -44,31 +45,9 @@ impl Kernel {
     /// What code prints.
     pub(crate) fn run(&self, code: &str) -> String {
         block_on(async {
-            let url = format!("ws://{}{}/api/kernels/{}/channels", self.address, self.base, self.id);
-            let mut handshake = url.into_client_request().unwrap();
-            let cookie = format!("_xsrf={}", self.token);
-            handshake.headers_mut().insert(header::COOKIE, cookie.parse().unwrap());
-            let stream = TcpStream::connect(self.address).await.unwrap();
-            let (mut socket, _) = tokio_tungstenite::client_async(handshake, stream).await.unwrap();
-            let message = json!({
-                "channel": "shell", "buffers": [], "parent_header": {}, "metadata": {},
-                "header": {
-                    "msg_id": "ask", "msg_type": "execute_request", "session": "test", "username": "test",
-                    "version": "5.3", "date": "2026-01-01T00:00:00Z",
-                },
-                "content": {
-                    "code": code, "silent": false, "store_history": false, "user_expressions": {},
-                    "allow_stdin": false, "stop_on_error": true,
-                },
-            });
-            socket.send(Message::text(message.to_string())).await.unwrap();
+            let mut socket = self.sent(code).await;
             let mut printed = String::new();
-            while let Some(message) = socket.next().await {
-                let Ok(text) = message.unwrap().into_text() else { continue };
-                let Ok(message) = serde_json::from_str::<Value>(&text) else { continue };
-                if message["parent_header"]["msg_id"] != "ask" {
-                    continue;
-                }
+            while let Some(message) = next(&mut socket).await {
                 match message["msg_type"].as_str().unwrap_or_default() {
                     "stream" => printed.push_str(message["content"]["text"].as_str().unwrap_or_default()),
                     "error" => panic!("{code}\n{}", message["content"]),
@@ -79,6 +58,55 @@ impl Kernel {
             printed.trim().to_owned()
         })
     }
+
+    /// Begins to run code, and leaves it alone.
+    pub(crate) fn begin(&self, code: &str) {
+        block_on(async {
+            let mut socket = self.sent(code).await;
+            while let Some(message) = next(&mut socket).await {
+                if message["msg_type"] == "status" && message["content"]["execution_state"] == "busy" {
+                    break;
+                }
+            }
+        });
+    }
+
+    /// Sends code to the kernel.
+    async fn sent(&self, code: &str) -> Channel {
+        let url = format!("ws://{}{}/api/kernels/{}/channels", self.address, self.base, self.id);
+        let mut handshake = url.into_client_request().unwrap();
+        let cookie = format!("_xsrf={}", self.token);
+        handshake.headers_mut().insert(header::COOKIE, cookie.parse().unwrap());
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let (mut socket, _) = tokio_tungstenite::client_async(handshake, stream).await.unwrap();
+        let message = json!({
+            "channel": "shell", "buffers": [], "parent_header": {}, "metadata": {},
+            "header": {
+                "msg_id": "ask", "msg_type": "execute_request", "session": "test", "username": "test",
+                "version": "5.3", "date": "2026-01-01T00:00:00Z",
+            },
+            "content": {
+                "code": code, "silent": false, "store_history": false, "user_expressions": {},
+                "allow_stdin": false, "stop_on_error": true,
+            },
+        });
+        socket.send(Message::text(message.to_string())).await.unwrap();
+        socket
+    }
+}
+
+type Channel = WebSocketStream<TcpStream>;
+
+/// The next message that answers what was sent.
+async fn next(socket: &mut Channel) -> Option<Value> {
+    while let Some(message) = socket.next().await {
+        let Ok(text) = message.unwrap().into_text() else { continue };
+        let Ok(message) = serde_json::from_str::<Value>(&text) else { continue };
+        if message["parent_header"]["msg_id"] == "ask" {
+            return Some(message);
+        }
+    }
+    None
 }
 
 /// One request over a connection of its own.

@@ -6,6 +6,7 @@ mod common;
 mod disturbed;
 mod inference;
 mod jupyter;
+mod killing;
 mod notebooks;
 mod platform;
 mod small_release;

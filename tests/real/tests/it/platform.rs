@@ -1,14 +1,36 @@
 //! The platform's two releases on a real cluster, with small images in place of the real ones: installed, upgraded by runs
 //! that are killed, taken back, removed.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::process::Stdio;
+use std::collections::BTreeMap;
 
 use scantling_real_tests::RealCluster;
 use serde_json::{Value, json};
 
-use crate::common::{binary, done, get, kubectl, scantling, soon, writes_since};
+use crate::common::{binary, done, get, kubectl, operators, push_made, writes_since};
+use crate::killing::{finished_by_the_operator, kill_after, kill_operator, past};
 use crate::stand_ins::push_stand_ins;
+
+/// The operator's process is nobody in particular, and can write nothing of its image.
+fn confined(cluster: &RealCluster) {
+    let pods =
+        get(cluster, &["pods", "-n", "scantling-system", "-l", "app.kubernetes.io/name=scantling-operator"]);
+    let node = pods["items"][0]["spec"]["nodeName"].as_str().unwrap();
+    let about = cluster
+        .node_run(
+            node,
+            "pid=$(pgrep -f '^/usr/bin/[s]cantling operator' | head -1)
+             awk '/^(Uid|CapEff|NoNewPrivs|Seccomp):/ {print $1, $2}' /proc/$pid/status
+             awk '$2 == \"/\" {print \"root\", substr($4, 1, 2)}' /proc/$pid/mounts
+             ls /proc/$pid/root/usr/bin /proc/$pid/root/lib 2>/dev/null || true",
+        )
+        .unwrap();
+    println!("{about}");
+    for line in ["Uid: 1001", "CapEff: 0000000000000000", "NoNewPrivs: 1", "Seccomp: 2", "root ro"] {
+        assert!(about.lines().any(|it| it == line), "{line}: {about}");
+    }
+    let namespace = get(cluster, &["namespace", "scantling-system"]);
+    assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
+}
 
 /// The images that people are offered: `name:tag`, with what is shown of each.
 fn offered(cluster: &RealCluster) -> BTreeMap<String, String> {
@@ -39,7 +61,9 @@ fn everything(cluster: &RealCluster) -> Vec<String> {
 #[test]
 fn both_releases_with_small_images() {
     binary();
+    let Some(operators) = operators() else { return };
     let Some(cluster) = RealCluster::up(2).unwrap() else { return };
+    push_made(&cluster, operators);
     push_stand_ins(&cluster, "2026.1");
     push_stand_ins(&cluster, "2026.2");
     let before = everything(&cluster);
@@ -50,6 +74,7 @@ fn both_releases_with_small_images() {
     println!("{}", done(&cluster, &upgrade(one)));
     let images = offered(&cluster);
     assert!(images.values().any(|it| it.contains("1.7.2")), "{images:#?}");
+    confined(&cluster);
     // Once more: nothing to do.
     let seen = cluster.requests().unwrap().len();
     let text = done(&cluster, &[&upgrade(one)[..], &["--verbose"]].concat());
@@ -109,75 +134,4 @@ fn both_releases_with_small_images() {
     assert_eq!(left, ["Namespace /anna"], "uninstall left something");
     let claim: Value = get(&cluster, &["persistentvolumeclaim", "work", "--namespace", "anna"]);
     assert_eq!(claim["status"]["phase"], "Bound");
-}
-
-/// Starts a run and kills it when it has written so often.
-fn kill_after(cluster: &RealCluster, arguments: &[&str], writes: usize) {
-    let seen = cluster.requests().unwrap().len();
-    let mut child =
-        scantling(cluster, arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let started = std::time::Instant::now();
-    while writes_since(cluster, seen).len() < writes {
-        assert!(child.try_wait().unwrap().is_none(), "{arguments:?} ended before it was killed");
-        assert!(started.elapsed().as_secs() < 90, "{arguments:?} writes nothing");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    child.kill().unwrap();
-    child.wait().unwrap();
-    println!("killed after {} writes", writes_since(cluster, seen).len());
-}
-
-/// The runs that the cluster has seen, newest first.
-fn past(cluster: &RealCluster) -> Vec<Value> {
-    let text = done(cluster, &["history", "--output", "json"]);
-    serde_json::from_str::<Value>(&text).unwrap()["runs"].as_array().unwrap().clone()
-}
-
-/// Waits until the operator has brought a run to its end: while it does so the platform says so, and afterwards the history.
-fn finished_by_the_operator(cluster: &RealCluster, action: &str, version: &str) {
-    let before = past(cluster).len();
-    let mut holders = BTreeSet::new();
-    let run = soon("the end of the run", 240, || {
-        let status = get(cluster, &["platform", "platform"])["status"].clone();
-        holders.extend(status["run"]["holder"].as_str().map(ToOwned::to_owned));
-        let settled = status["release"] == version && status["run"].is_null();
-        let runs = past(cluster);
-        (settled && runs.len() > before).then(|| runs[0].clone())
-    });
-    println!("{run:#}\nheld by {holders:?}");
-    assert_eq!((&run["action"], &run["version"]), (&json!(action), &json!(version)));
-    assert_eq!(run["outcome"], "finished");
-    let holder = run["holder"].as_str().unwrap();
-    assert!(holder.starts_with("operator/"), "{run:#}");
-    assert!(holders.iter().any(|it| it.starts_with("operator/")), "{holders:?}");
-}
-
-/// Kills the operator, without a word to it, when it has begun to write for a run that it took over.
-fn kill_operator(cluster: &RealCluster) {
-    let seen = cluster.requests().unwrap().len();
-    let started = std::time::Instant::now();
-    let continues = |cluster: &RealCluster| {
-        let requests = cluster.requests().unwrap();
-        requests.iter().skip(seen).any(|it| {
-            it.is_write() && it.user.ends_with(":scantling-operator") && it.uri.contains("/scantling-journal")
-        })
-    };
-    while !continues(cluster) {
-        assert!(started.elapsed().as_secs() < 120, "the operator takes nothing over");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    // It must neither hear that it is to end, which would give its leases back, nor come back under its name, to which they belong.
-    let signal = |signal: &str| {
-        for node in cluster.nodes() {
-            let script = format!("pkill -{signal} -f '^/usr/bin/[s]cantling operator' || true");
-            cluster.node_run(node, &script).unwrap();
-        }
-    };
-    signal("STOP");
-    let lease = get(cluster, &["lease", "scantling-run", "-n", "scantling-system"]);
-    let holder = lease["spec"]["holderIdentity"].as_str().unwrap();
-    let pod = holder.strip_prefix("operator/").expect("the operator holds the lease");
-    cluster.run(&["delete", "pod", pod, "-n", "scantling-system", "--force", "--grace-period=0"]).unwrap();
-    signal("KILL");
-    println!("killed {holder}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scantling_contents::{ImageDescription, LayerDescription, build};
 use scantling_real_tests::{File, RealCluster, image};
 
-use crate::common::{push_image, push_operator};
+use crate::common::push_image;
 
 /// Where a stand-in for a model server says which release it is of.
 pub(crate) const MODEL: &str = "v2/models/iris";
@@ -23,8 +23,8 @@ fn packages(release: &str) -> Vec<(&'static str, BTreeMap<String, String>)> {
     ]
 }
 
-/// Pushes an image of each name of a release that has its packages and answers as a notebook of Anna's and as her model; the operator's
-/// is the operator.
+/// Pushes an image of each name of a release, but for the operator's, that has its packages and answers as a notebook of Anna's and as
+/// her model.
 pub(crate) fn push_stand_ins(cluster: &RealCluster, release: &str) {
     let answers =
         ["notebook/anna/old/api", "notebook/anna/new/api", "v2/health/ready", "v2/health/live", MODEL];
@@ -37,5 +37,4 @@ pub(crate) fn push_stand_ins(cluster: &RealCluster, release: &str) {
         let image = build(&ImageDescription { layers, ..Default::default() }, Some(&base)).unwrap();
         push_image(cluster, &image, &format!("{name}:{release}"));
     }
-    push_operator(cluster, release);
 }

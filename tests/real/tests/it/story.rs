@@ -3,38 +3,19 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use camino::{Utf8Path, Utf8PathBuf};
 use scantling_cluster::Cluster;
-use scantling_images::{Image, Images, plain_http, push_all};
 use scantling_real_tests::{RealCluster, why_not};
 use serde_json::{Value, json};
 
-use crate::common::{binary, block_on, done, get, kubectl, push_operator, repository, soon};
+use crate::common::{binary, block_on, done, get, kubectl, made, operators, push_made, recipes, soon};
 use crate::inference::{Asking, ask, endpoints};
 use crate::jupyter::Kernel;
+use crate::killing::{finished_by_the_operator, kill_after};
 
 /// The images that the releases need here, the operator's aside.
 const IMAGES: [&str; 3] = ["minimal", "datascience", "mlserver"];
 /// How long a pod of a large image may take on a machine that does other things too.
 const LONG: u64 = 420;
-
-/// Makes the images, or says why that can't be: packages come from outside.
-fn images() -> Option<Vec<Image>> {
-    let root = Utf8PathBuf::from_path_buf(repository()).unwrap();
-    let cache = std::env::var("XDG_CACHE_HOME")
-        .unwrap_or_else(|_| format!("{}/.cache", std::env::var("HOME").unwrap()));
-    let cache = Utf8Path::new(&cache).join("scantling/images");
-    let images = Images::new(root.join("releases/images"), root.join("target/images"), &cache);
-    let names = images.select(&IMAGES.map(ToOwned::to_owned)).unwrap();
-    match images.build(&names, &|line| println!("{line}")) {
-        Ok(built) => Some(built),
-        Err(error) if error.is_unavailable() => {
-            println!("skipped: the images can't be made here: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
 
 fn notebook(cluster: &RealCluster, name: &str, node: &str) {
     kubectl(
@@ -103,13 +84,12 @@ fn people_and_models_through_an_upgrade() {
         return;
     }
     binary();
-    let Some(images) = images() else { return };
+    let Some(images) = made(&recipes(), &IMAGES) else { return };
+    let Some(operators) = operators() else { return };
     let Some(cluster) = RealCluster::up(2).unwrap() else { return };
     let registry = cluster.registry();
-    block_on(async { push_all(&plain_http(registry).unwrap(), &images, registry).await.unwrap() });
-    for release in ["2026.1", "2026.2"] {
-        push_operator(&cluster, release);
-    }
+    push_made(&cluster, &images);
+    push_made(&cluster, operators);
     let upgrade = |release| ["upgrade", release, "--yes", "--registry", registry];
     println!("{}", done(&cluster, &upgrade("releases/2026.1")));
     let endpoints_file = cluster.endpoints();
@@ -164,7 +144,9 @@ fn people_and_models_through_an_upgrade() {
 
     // The upgrade, while a client asks twenty times a second.
     let asking = Asking::start(&cluster, "anna", "iris");
-    println!("{}", done(&cluster, &upgrade("releases/2026.2")));
+    // Whoever began it is killed, and the operator ends it.
+    kill_after(&cluster, &upgrade("releases/2026.2"), 8);
+    finished_by_the_operator(&cluster, "upgrade", "2026.2");
     let second = shown(&cluster);
     assert_ne!(first, second);
     soon("the model's new runtime", LONG, || {
@@ -207,12 +189,28 @@ fn people_and_models_through_an_upgrade() {
     let after = pod(&cluster, "old", Some(&before));
     assert_eq!(imported(&after, "old"), second);
 
+    // From now on notebooks that idle are stopped. Hers computes, without a word; the other one has nothing to do.
+    let policy = json!({"spec": {"notebooks": {"culling": {"enabled": true, "idleAfter": "60s"}}}});
+    cluster.run(&["patch", "platform", "platform", "--type=merge", "-p", &policy.to_string()]).unwrap();
+    kernel(&after, "old").begin("import time\nwhile True: time.sleep(0.1)");
+
     // Back, forward again and away: what is hers stays.
     println!("{}", done(&cluster, &["rollback", "--yes"]));
     assert_eq!(shown(&cluster), first);
     assert_eq!(imported(&pod(&cluster, "old", None), "old"), second, "nobody restarted it");
     println!("{}", done(&cluster, &upgrade("releases/2026.2")));
     assert_eq!(shown(&cluster), second);
+    soon("the end of the notebook that idles", 240, || {
+        let events = get(&cluster, &["events", "-n", "anna", "--field-selector=reason=Culled"]);
+        let stopped = |name: &str| {
+            let notebook = get(&cluster, &["notebook", name, "-n", "anna"]);
+            !notebook["metadata"]["annotations"]["kubeflow-resource-stopped"].is_null()
+        };
+        assert!(!stopped("old"), "a kernel computes, and its notebook was stopped");
+        let culled = events["items"].as_array().unwrap();
+        (stopped("new") && culled.iter().any(|it| it["involvedObject"]["name"] == "new")).then_some(())
+    });
+    assert_eq!(pod(&cluster, "old", None)["metadata"]["uid"], after["metadata"]["uid"]);
     let text = done(&cluster, &["uninstall", "--yes"]);
     println!("{text}");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");

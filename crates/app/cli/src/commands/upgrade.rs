@@ -10,7 +10,9 @@ use crate::runs::AskArguments;
 #[derive(Debug, Args)]
 #[command(
     after_help = "On a terminal the plan is shown and a question asked first. Elsewhere (a script, a pipeline, --output json) nobody \
-                  is asked: what a person would have to decide stops the run before anything is written."
+                  is asked: what a person would have to decide stops the run before anything is written. \
+                  Exit code 1 if it was refused or has stopped, 3 if the cluster could not be asked, or not any more; the report says \
+                  how far it came and what continues it."
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

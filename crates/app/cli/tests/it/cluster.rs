@@ -1,6 +1,6 @@
 //! The commands that work on a cluster, from an empty one to an empty one: what an admin sees of each.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, Read as _, Write as _};
 use std::net::TcpStream;
 
 use serde_json::Value;
@@ -152,6 +152,35 @@ fn a_platform_comes_is_upgraded_goes_back_and_goes() {
     admin.keep("cluster-uninstall-plan", &["uninstall", "--dry-run"], 0);
     admin.keep("cluster-uninstall", &["uninstall", "--yes"], 0);
     admin.keep("cluster-status-empty", &["status"], 0);
+}
+
+#[test]
+fn a_cluster_that_goes_away_in_mid_run_is_told_with_what_continues() {
+    let admin = Admin(Open::new(UNPUBLISHED, &["--empty"]));
+    let folder = release("1.20");
+    let mut command = std::process::Command::new(crate::command::BINARY);
+    let mut child = command
+        .args(["upgrade", &folder])
+        .current_dir(crate::command::repository())
+        .env("COLUMNS", "200")
+        .env("NO_COLOR", "1")
+        .env("KUBECONFIG", admin.0.kubeconfig())
+        .env("SCANTLING_MIRRORS", admin.0.mirrors())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains(" apply ")), "it never wrote");
+    // The cluster is gone, and nobody gives an answer any more.
+    drop(admin);
+    lines.for_each(drop);
+    let output = child.wait_with_output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(output.status.code(), Some(3), "{out}");
+    let expected = format!("when the cluster answers again, `scantling upgrade {folder}` continues the run");
+    assert!(out.contains("what is written stays (at least ") && out.contains(&expected), "{out}");
 }
 
 #[test]

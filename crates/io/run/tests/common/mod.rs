@@ -69,6 +69,8 @@ pub struct Sandbox {
     interludes: Arc<Mutex<Vec<Interlude>>>,
     /// Reads that fail, and the status of the answer.
     failing: Arc<Mutex<Vec<(String, u16)>>>,
+    /// After how many writes everybody is turned away, with which status; without one no answer comes.
+    away: Arc<Mutex<Option<(usize, Option<u16>)>>>,
     killed: Arc<Notify>,
 }
 
@@ -83,6 +85,7 @@ impl Sandbox {
             lost: Arc::default(),
             interludes: Arc::default(),
             failing: Arc::default(),
+            away: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -166,14 +169,24 @@ impl Sandbox {
         *self.failing.lock().unwrap() = failing.iter().map(|(text, s)| ((*text).to_owned(), *s)).collect();
     }
 
+    /// Turns everybody away after some more writes.
+    pub fn turn_away(&self, away: Option<(usize, Option<u16>)>) {
+        self.gate.lock().unwrap().writes = 0;
+        *self.away.lock().unwrap() = away;
+    }
+
     fn fails(&self, address: &str) -> Option<Response<Answer>> {
         let failing = self.failing.lock().unwrap();
         let status = failing.iter().find(|(text, _)| {
             if text.ends_with('?') { address.contains(text.as_str()) } else { address == text }
         })?;
+        Some(Self::failure(status.1))
+    }
+
+    fn failure(status: u16) -> Response<Answer> {
         let body = serde_json::json!({"kind": "Status", "reason": "Test", "message": "a test says so"});
         let body = Answer::new(Full::new(Bytes::from(body.to_string())).map_err(|never| match never {}));
-        Some(Response::builder().status(status.1).body(body).unwrap())
+        Response::builder().status(status).body(body).unwrap()
     }
 
     fn denies(&self, path: &str, body: &[u8]) -> Option<Value> {
@@ -184,7 +197,9 @@ impl Sandbox {
         let text =
             |field: &str| object::text(&review, &format!("/spec/resourceAttributes/{field}")).to_owned();
         let action = format!("{} {}", text("verb"), text("resource"));
-        if !self.denied.lock().unwrap().contains(&action) {
+        let denied = self.denied.lock().unwrap();
+        // Who may not do one thing may not do everything.
+        if !denied.contains(&action) && (action != "* *" || denied.is_empty()) {
             return None;
         }
         review["status"] = serde_json::json!({"allowed": false});
@@ -320,6 +335,13 @@ impl Service<Request<Body>> for Sandbox {
                 let body = Bytes::from(review.to_string());
                 let body = Answer::new(Full::new(body).map_err(|never| match never {}));
                 return Ok(Response::builder().status(201).body(body)?);
+            }
+            let away = *sandbox.away.lock().unwrap();
+            let written = sandbox.gate.lock().unwrap().writes;
+            match away.filter(|(after, _)| written > *after) {
+                Some((_, Some(status))) => return Ok(Self::failure(status)),
+                Some((_, None)) => return Err("connection refused".into()),
+                None => {}
             }
             if !writes && let Some(answer) = sandbox.fails(&parts.uri.to_string()) {
                 return Ok(answer);
