@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scantling_api::ObjectKey;
 use scantling_image::{Digest, Reference};
 use scantling_observed::{
-    Notebook, NotebookImage, NotebookImageStatus, Observed, Pod, View as _, annotations,
+    Notebook, NotebookImage, NotebookImageStatus, Observed, Pod, View as _,
 };
 use serde_json::json;
 

@@ -1,6 +1,6 @@
 //! Watches that break, forget, repeat themselves or lag behind, processes that die or are two: notebooks and models end the same.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -30,6 +30,8 @@ struct Lies {
     gone_after: Option<usize>,
     /// Lists are remembered as they are now, by path.
     records: bool,
+    /// Every request: verb, group and resource.
+    requests: BTreeSet<(String, String, String)>,
     /// What was remembered is told once instead of what is.
     old_lists: BTreeMap<String, Bytes>,
 }
@@ -62,6 +64,7 @@ where
         let query = request.uri().query().unwrap_or_default().to_owned();
         let is_list = request.method() == http::Method::GET && query.contains("limit=");
         let is_watch = query.contains("watch=true");
+        lies.lock().unwrap().requests.extend(asked(request.method(), &path, is_watch));
         let answer = self.inner.call(request);
         Box::pin(async move {
             let answer = answer.await?;
@@ -84,6 +87,35 @@ where
             Ok(Response::from_parts(parts, Full::new(bytes).map_err(|never| match never {}).boxed_unsync()))
         })
     }
+}
+
+/// What a request asks to be allowed: verb, group and resource. Nothing for discovery.
+fn asked(method: &http::Method, path: &str, is_watch: bool) -> Option<(String, String, String)> {
+    let parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let (group, mut parts) = match parts.as_slice() {
+        ["api", _, rest @ ..] => ("", rest),
+        ["apis", group, _, rest @ ..] => (*group, rest),
+        _ => return None,
+    };
+    if let ["namespaces", _, rest @ ..] = parts
+        && !rest.is_empty()
+    {
+        parts = rest;
+    }
+    if parts.is_empty() {
+        return None;
+    }
+    let resource = parts.get(2).map_or(parts[0].to_owned(), |sub| format!("{}/{sub}", parts[0]));
+    let verb = match method.as_str() {
+        "GET" if is_watch => "watch",
+        "GET" if parts.len() == 1 => "list",
+        "GET" => "get",
+        "POST" => "create",
+        "PATCH" => "patch",
+        "DELETE" => "delete",
+        other => other,
+    };
+    Some((verb.to_owned(), group.to_owned(), resource))
 }
 
 /// A watch, as it is told.
@@ -341,4 +373,60 @@ async fn whoever_dies_at_a_write_is_continued() {
         rest(&stage, MINUTE).await;
         same(&stage, &expected, &format!("{kill:?}"));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_asked_for_that_the_operators_rights_do_not_allow() {
+    let lies = Arc::new(Mutex::new(Lies::default()));
+    let stage = Stage::new().await;
+    story(&stage).await;
+    // A choice that cannot be pulled, whose pod has to go when it is put right.
+    let absent = format!("{HOST}/mlserver@sha256:{}", "0".repeat(64));
+    let mut broken = choice(&stage, "1");
+    broken["spec"]["image"] = json!(absent);
+    stage.put(broken).await;
+    let mut of_store = stage.model("stored");
+    of_store["spec"]["predictor"]["model"]["storageUri"] = Value::Null;
+    of_store["spec"]["predictor"]["model"]["storage"] = json!({"key": "store", "path": "x"});
+    stage.put(of_store).await;
+    let cluster = liar(&stage, &lies);
+    let people = async {
+        tokio::time::sleep(MINUTE).await;
+        stage.put(choice(&stage, "1")).await;
+        tokio::time::sleep(MINUTE).await;
+        stage.put(choice(&stage, "2")).await;
+        let stub = json!({"apiVersion": "kubeflow.org/v1", "kind": "Notebook", "metadata": {"name": "anna", "namespace": TEAM}});
+        tokio::time::sleep(MINUTE).await;
+        stage
+            .patch(
+                stub,
+                json!({"metadata": {"annotations": {"notebooks.opendatahub.io/notebook-restart": "true"}}}),
+            )
+            .await;
+        stage.put(stage.runtime("mlserver", "2")).await;
+    };
+    tokio::join!(people, run(&stage, &cluster, MINUTE * 5));
+    let asked = std::mem::take(&mut lies.lock().unwrap().requests);
+    let rules = scantling_operator::rights();
+    let is_allowed = |(verb, group, resource): &(String, String, String)| {
+        rules.iter().filter(|rule| rule.namespace.is_none() && rule.resource_names.is_empty()).any(|rule| {
+            rule.api_groups.contains(group) && rule.resources.contains(resource) && rule.verbs.contains(verb)
+        })
+    };
+    let refused: Vec<_> = asked.iter().filter(|right| !is_allowed(right)).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+    let has = |verb: &str, group: &str, resource: &str| {
+        asked.contains(&(verb.to_owned(), group.to_owned(), resource.to_owned()))
+    };
+    for (verb, group, resource) in [
+        ("get", "", "secrets"),
+        ("create", "", "events"),
+        ("create", "", "persistentvolumeclaims"),
+        ("patch", "apps", "statefulsets"),
+        ("patch", "kubeflow.org", "notebooks"),
+        ("patch", "serving.kserve.io", "inferenceservices/status"),
+    ] {
+        assert!(has(verb, group, resource), "{verb} {resource} is not among {asked:?}");
+    }
+    assert!(!has("list", "", "secrets") && !has("watch", "", "secrets"));
 }
