@@ -155,7 +155,8 @@ impl Registries {
     }
 
     async fn locked(&self, reference: &Reference, contents: bool) -> Result<LockedImage, Answer> {
-        let resolved = self.client.resolve(reference).await.map_err(|error| answer_of_error(&error))?;
+        let resolved = self.client.resolve_as_named(reference).await;
+        let resolved = resolved.map_err(|error| answer_of_error(&error))?;
         let wanted = |platform: &Platform| {
             self.platforms.is_empty() || self.platforms.iter().any(|wanted| platform.matches(wanted))
         };

@@ -51,11 +51,12 @@ impl RegistryClient {
 }
 
 impl Inner {
-    /// Adds to "this is not there" what is there instead: the tags that are nearly the same, or the platforms of the index that
-    /// were copied without it. Nothing is ever chosen in its place.
+    /// Adds to "this is not there" what is there instead: the tags that are nearly the same, the platforms of the index that
+    /// were copied without it, or where the tag beside the digest leads. Nothing is ever chosen in its place.
     pub(crate) async fn with_nearby(
         &self,
         attempt: &Attempt,
+        tag: Option<&str>,
         children: &[(Platform, Digest)],
         mut error: RegistryError,
     ) -> RegistryError {
@@ -67,7 +68,11 @@ impl Inner {
                     let near = near(wanted, &page.tags);
                     (!near.is_empty()).then(|| format!("there is {}", near.join(", ")))
                 }
-                Selector::Digest(_) => self.copied(attempt, children).await,
+                Selector::Digest(_) => match (self.copied(attempt, children).await, tag) {
+                    (Some(copied), _) => Some(copied),
+                    (None, Some(tag)) => self.moved(attempt, tag).await,
+                    (None, None) => None,
+                },
             };
         }
         error
@@ -87,6 +92,12 @@ impl Inner {
                 there.join(", ")
             )
         })
+    }
+
+    /// Where the tag leads that stands beside a digest that is not there.
+    async fn moved(&self, attempt: &Attempt, tag: &str) -> Option<String> {
+        let found = self.head(attempt, &Selector::Tag(tag.to_owned())).await;
+        found.ok().flatten().map(|digest| format!("the tag {tag} leads to {digest} there"))
     }
 
     async fn all_tags(&self, attempt: &Attempt) -> Result<Vec<String>, RegistryError> {

@@ -26,8 +26,18 @@ pub struct Probe {
     /// Every place, in order, each judged by itself. All are asked: that a later place serves the image must not hide that a
     /// mirror lacks it.
     pub attempts: Vec<ProbeAttempt>,
-    /// The image as the first place that serves it has it, with the wanted platforms only.
+    /// The image with the wanted platforms only: as the registry has it that the reference names, else as the first mirror
+    /// that serves it. A mirror may keep what a tag led to long ago.
     pub resolved: Option<Resolved>,
+}
+
+impl Probe {
+    /// The places that serve the image, each with its digest, if they do not all serve the same.
+    pub fn disagreement(&self) -> Vec<(&ProbeAttempt, &Digest)> {
+        let served: Vec<_> = self.attempts.iter().filter_map(|a| Some((a, a.digest.as_ref()?))).collect();
+        let same = served.windows(2).all(|pair| matches!(pair, [(_, one), (_, other)] if one == other));
+        if same { Vec::new() } else { served }
+    }
 }
 
 /// One place, judged.
@@ -41,6 +51,8 @@ pub struct ProbeAttempt {
     pub credential: Option<String>,
     /// The verdict.
     pub verdict: Verdict,
+    /// The digest of what is served there, if it is.
+    pub digest: Option<Digest>,
     /// What was found, for people.
     pub detail: String,
 }
@@ -106,6 +118,7 @@ impl Inner {
                     via: None,
                     credential: None,
                     verdict: error.verdict(),
+                    digest: None,
                     detail: error.problem.to_string(),
                 };
                 return Probe { verdict: error.verdict(), attempts: vec![attempt], resolved: None };
@@ -115,14 +128,18 @@ impl Inner {
         for place in &places {
             found.push(self.probe_at(place, wanted, seen).await);
         }
-        let resolved = found.iter().find_map(|found| found.as_ref().ok()).cloned();
+        let served =
+            || places.iter().zip(&found).filter_map(|(place, found)| Some((place, found.as_ref().ok()?)));
+        let named = served().find(|(place, _)| place.via.is_none());
+        let resolved = named.or_else(|| served().next()).map(|(_, found)| found.clone());
         let children = if known.is_empty() { self.children(reference) } else { known.to_vec() };
         let mut attempts = Vec::with_capacity(places.len());
         for (place, found) in places.iter().zip(found) {
+            let digest = found.as_ref().ok().map(|found| found.digest.clone());
             let (verdict, detail) = match found {
                 Ok(found) => (Verdict::Pullable, pullable(&found)),
                 Err(error) => {
-                    let error = self.with_nearby(place, &children, error).await;
+                    let error = self.with_nearby(place, reference.tag(), &children, error).await;
                     (error.verdict(), error.detail())
                 }
             };
@@ -132,6 +149,7 @@ impl Inner {
                 via: place.via.clone(),
                 credential: credential.map(ToString::to_string),
                 verdict,
+                digest,
                 detail,
             });
         }

@@ -63,14 +63,23 @@ impl RegistryClient {
     ///
     /// `HEAD` gives the digest; manifests are fetched by that digest, so that a tag which moves meanwhile cannot mix two images.
     pub async fn resolve(&self, reference: &Reference) -> Result<Resolved, RegistryError> {
-        let mut errors: Vec<RegistryError> = Vec::new();
-        for attempt in self.inner.attempts(reference)? {
-            match self.inner.resolve_at(&attempt).await {
-                Ok(resolved) => return Ok(resolved),
-                Err(error) => errors.push(error),
-            }
-        }
-        Err(most_telling(errors, reference))
+        let attempts = self.inner.attempts(reference)?;
+        self.inner.resolve_first(&attempts, reference).await.map(|(_, resolved)| resolved)
+    }
+
+    /// The same, but what a tag leads to is said by the registry that the reference names, if it answers: a mirror may be
+    /// behind, and what is pinned is pinned for good.
+    pub async fn resolve_as_named(&self, reference: &Reference) -> Result<Resolved, RegistryError> {
+        let attempts = self.inner.attempts(reference)?;
+        let (from, found) = self.inner.resolve_first(&attempts, reference).await?;
+        let is_tag = matches!(from.selector, Selector::Tag(_));
+        let named = attempts.iter().find(|a| a.via.is_none()).filter(|_| is_tag && from.via.is_some());
+        let Some(named) = named else { return Ok(found) };
+        Ok(match self.inner.head(named, &named.selector).await {
+            Ok(Some(digest)) if digest == found.digest => found,
+            Ok(_) => self.inner.resolve_at(named).await.unwrap_or(found),
+            Err(_) => found,
+        })
     }
 
     /// The digest that a reference stands for now, and nothing more: mostly one `HEAD`, which rate limits count least.
@@ -115,6 +124,21 @@ impl Inner {
             return Err(place.error(Problem::RefusedByPolicy { rule }));
         }
         Ok(found)
+    }
+
+    async fn resolve_first<'a>(
+        &self,
+        attempts: &'a [Attempt],
+        reference: &Reference,
+    ) -> Result<(&'a Attempt, Resolved), RegistryError> {
+        let mut errors: Vec<RegistryError> = Vec::new();
+        for attempt in attempts {
+            match self.resolve_at(attempt).await {
+                Ok(resolved) => return Ok((attempt, resolved)),
+                Err(error) => errors.push(error),
+            }
+        }
+        Err(most_telling(errors, reference))
     }
 
     pub(crate) async fn resolve_at(&self, attempt: &Attempt) -> Result<Resolved, RegistryError> {

@@ -14,9 +14,11 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::event::{Stage, What};
+use crate::guarded::{self, is_webhook_away};
 use crate::health::health;
 use crate::report::Stop;
 use crate::session::Session;
+use crate::wait::Wait;
 
 /// How often an object is decided again when it moves between reading and writing. A busy controller writes a few
 /// times in a row; more than this is a fight, and a person has to look.
@@ -29,6 +31,7 @@ const BATCH: usize = 512;
 const GONE_PAUSE: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// One object that is brought to the cluster.
+#[derive(Clone, Copy)]
 struct Job<'j> {
     wanted: &'j Desired,
     /// What the plan says of it, if it is in the plan: nothing is written over that the plan did not show.
@@ -55,6 +58,8 @@ enum Bad {
     Changed(Box<Step>, String),
     /// It could not be written.
     NotWritten(Box<Step>, ClusterError),
+    /// A webhook that guards it does not answer yet.
+    Guarded(Box<Step>, ClusterError),
     /// Anything else.
     Stop(Stop),
 }
@@ -143,7 +148,7 @@ impl Session<'_> {
                 .iter()
                 .filter_map(|step| Some(Job { wanted: wanted(&step)?, planned: Some(step) }))
                 .collect();
-            let mut brought = self.bring_all(&jobs).await?.into_iter();
+            let mut brought = self.bring_patiently(&jobs).await?.into_iter();
             let mut stop = None;
             for step in batch {
                 if wanted(&step).is_none() {
@@ -168,8 +173,32 @@ impl Session<'_> {
             self.ended(&step, step.outcome, step.cause.clone());
             return Ok(());
         }
-        let brought = self.bring_all(&[Job { wanted, planned: None }]).await?;
+        let brought = self.bring_patiently(&[Job { wanted, planned: None }]).await?;
         brought.into_iter().try_for_each(|brought| self.take_in(&wanted.key, brought))
+    }
+
+    /// Brings objects to the cluster, those again that a webhook guards until it answers.
+    async fn bring_patiently(&mut self, jobs: &[Job<'_>]) -> Result<Vec<Brought>, Stop> {
+        let mut brought = self.bring_all(jobs).await?;
+        let mut wait = Wait::new("a webhook".to_owned(), self.options.waits.rollout, guarded::PAUSE);
+        loop {
+            let is_held = |brought: &Brought| matches!(brought.end, Err(Bad::Guarded(..)));
+            let held: Vec<usize> =
+                brought.iter().enumerate().filter(|(_, b)| is_held(b)).map(|(at, _)| at).collect();
+            let why = held.first().and_then(|at| match &brought.get(*at)?.end {
+                Err(Bad::Guarded(_, error)) => Some(error.to_string()),
+                _ => None,
+            });
+            let failed = brought.iter().any(|b| b.end.is_err() && !is_held(b));
+            let Some(why) = why.filter(|_| !failed && !wait.is_over()) else { return Ok(brought) };
+            self.pause(&mut wait, why).await;
+            let again: Vec<Job<'_>> = held.iter().filter_map(|at| jobs.get(*at)).copied().collect();
+            for (at, now) in held.into_iter().zip(self.bring_all(&again).await?) {
+                if let Some(before) = brought.get_mut(at) {
+                    *before = now;
+                }
+            }
+        }
     }
 
     /// Brings objects to the cluster, several at a time; what comes out is in the order of the jobs. When one fails,
@@ -193,7 +222,7 @@ impl Session<'_> {
                 };
                 if !stopped.load(Ordering::Relaxed) {
                     brought.end = session.bring_one(job, &mut brought).await;
-                    if brought.end.is_err() {
+                    if !matches!(brought.end, Ok(()) | Err(Bad::Guarded(..))) {
                         stopped.store(true, Ordering::Relaxed);
                     }
                 }
@@ -252,6 +281,7 @@ impl Session<'_> {
                     | ClusterError::AlreadyExists { .. }
                     | ClusterError::FieldConflicts { .. },
                 ) => {}
+                Err(error) if is_webhook_away(&error) => return Err(Bad::Guarded(Box::new(step), error)),
                 Err(error) => return Err(Bad::NotWritten(Box::new(step), error)),
             }
         }
@@ -329,7 +359,9 @@ impl Session<'_> {
                 self.ended(&step, Outcome::Conflict, why.clone());
                 Err(Stop::Halt(why))
             }
-            Err(Bad::NotWritten(step, error)) => Err(self.not_written(&step, error)),
+            Err(Bad::NotWritten(step, error) | Bad::Guarded(step, error)) => {
+                Err(self.not_written(&step, error))
+            }
             Err(Bad::Stop(stop)) => Err(stop),
         }
     }

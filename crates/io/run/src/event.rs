@@ -152,6 +152,15 @@ pub enum What {
         /// In which state.
         state: String,
     },
+    /// A pod was deleted, so that one of the newest template takes its place.
+    PodReplaced {
+        /// The pod.
+        pod: String,
+        /// The workload that it belongs to.
+        of: String,
+        /// Why it would not have been replaced without that.
+        why: String,
+    },
     /// A build was started.
     BuildStarted {
         /// The `BuildConfig`.
@@ -262,6 +271,9 @@ impl fmt::Display for What {
             Self::Object { key, outcome, cause } => write!(f, "{key} {outcome}: {cause}"),
             Self::Waiting { on, until } => write!(f, "waiting for {on}: {until}"),
             Self::Ready { on, state } => write!(f, "{on}: {state}"),
+            Self::PodReplaced { pod, of, why } => {
+                write!(f, "{of}: pod {pod} deleted, for it holds up the newest template: {why}")
+            }
             Self::BuildStarted { config, why } => write!(f, "build of {config} started: {why}"),
             Self::ImageRecorded { tag, digest, how } => write!(f, "{tag} {how} as {}", digest.short()),
             Self::Pulling { node, images } => write!(f, "{node}: pulling {images} images"),

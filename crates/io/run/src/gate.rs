@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::StreamExt;
-use scantling_finding::{Code, Finding, codes};
+use scantling_finding::{Code, Finding, Severity, codes};
 use scantling_image::{Platform, Reference};
 use scantling_registry::{Probe, Resolved, Verdict};
 use scantling_release::{ImageName, LockedImage, LockedPlatform, Reach, Release};
@@ -50,14 +50,25 @@ impl Session<'_> {
                 let (platforms, registry) = (platforms.clone(), registry.clone());
                 async move {
                     let probe = registry.probe(&asked, &platforms).await;
-                    (written, probe)
+                    // What is written is a digest, for which other places may be asked than for the tag.
+                    let pinned = match &probe.resolved {
+                        Some(resolved) if !probe.disagreement().is_empty() => {
+                            let pinned = asked.with_digest(&resolved.digest);
+                            Some(registry.probe(&pinned, &platforms).await)
+                        }
+                        _ => None,
+                    };
+                    (written, probe, pinned)
                 }
             })
             .buffered(AT_ONCE);
         let mut images = Vec::new();
         let mut refused: BTreeMap<Reference, String> = BTreeMap::new();
-        while let Some((reference, probe)) = answers.next().await {
+        while let Some((reference, probe, pinned)) = answers.next().await {
             self.judge(&reference, &probe, &mut refused);
+            if let Some(pinned) = pinned {
+                self.judge_places(&reference, &probe, &pinned, &mut refused);
+            }
             if let Some(resolved) = &probe.resolved {
                 images.push(locked(&reference, resolved));
             }
@@ -101,6 +112,39 @@ impl Session<'_> {
             digest,
             attempts,
         });
+    }
+
+    /// Places that do not lead to the same image. The registry that the release names decides which one it is; mirrors that
+    /// differ among themselves do not.
+    fn judge_places(
+        &mut self,
+        reference: &Reference,
+        probe: &Probe,
+        pinned: &Probe,
+        refused: &mut BTreeMap<Reference, String>,
+    ) {
+        let places = probe.disagreement();
+        let said: Vec<String> =
+            places.iter().map(|(place, digest)| format!("{} is {digest}", place.endpoint)).collect();
+        let is_named = places.iter().any(|(place, _)| place.via.is_none());
+        let used = self.release.references.iter().find(|used| used.reference == *reference);
+        let place = used.map(|used| used.place.clone()).unwrap_or_default();
+        let message =
+            format!("{} is not the same image everywhere: {}", reference.written(), said.join(", "));
+        let finding = Finding::new(codes::publication::PLACES_DISAGREE, message, place);
+        if is_named && pinned.verdict == Verdict::Pullable {
+            let digest = probe.resolved.as_ref().map(|r| r.digest.to_string()).unwrap_or_default();
+            let cause = format!("what is written is {digest}, which the registry has that the release names");
+            self.report.findings.push(finding.with_cause(cause));
+            return;
+        }
+        let why = if is_named {
+            format!("the digest that its tag leads to: {}", pinned.verdict)
+        } else {
+            "mirrors disagree, and the registry that the release names does not answer".to_owned()
+        };
+        refused.insert(reference.clone(), why.clone());
+        self.report.findings.push(finding.with_severity(Severity::Error).with_cause(why));
     }
 
     /// A finding at the first place that names the reference; the other places are related.

@@ -65,6 +65,9 @@ impl Session<'_> {
                     return Ok(());
                 }
                 Health::NotYet(missing) if !wait.is_over() => {
+                    if let Some(set) = &object {
+                        self.replace_stuck_pod(key, set).await?;
+                    }
                     self.pause(&mut wait, missing).await;
                     object = self.read(key).await?;
                 }

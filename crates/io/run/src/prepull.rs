@@ -452,3 +452,23 @@ fn prepull_pod(namespace: &str, planned: &PlannedNode, secrets: &BTreeSet<String
         },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// jupyterhub/zero-to-jupyterhub-k8s#1760: a node without room for one more pod refuses it, and the run waits for it.
+    #[test]
+    fn a_pod_that_a_full_node_refuses_is_not_waited_for() {
+        let words = "Pod was rejected: Node didn't have enough resource: pods, requested: 1, used: 110, capacity: 110";
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
+            "spec": {"containers": [{"name": "image-0", "image": "registry.example.com/a/b:1"}]},
+            "status": {"phase": "Failed", "reason": "OutOfpods", "message": words}});
+        let containers = scantling_observed::Pod::of(&pod).containers();
+        let on = |phase: &str| containers.first().map(|container| progress(*container, phase, words));
+        assert!(
+            matches!(on("Failed"), Some(Progress::Failing(why)) if why.contains("enough resource: pods"))
+        );
+        assert!(matches!(on("Pending"), Some(Progress::Waiting)));
+    }
+}

@@ -30,7 +30,7 @@ pub struct Status {
     pub installed: Option<Installed>,
     /// A run that has begun and not ended.
     pub open: Option<OpenRun>,
-    /// Who holds the run's lease; none if nobody does. A holder that is gone is named here for 15 seconds more.
+    /// Who holds the run's lease; none if nobody does. A holder that has not renewed it in time is looked at for some seconds before it is taken for gone.
     pub holder: Option<String>,
     /// The last run that changed something.
     pub last: Option<PastRun>,

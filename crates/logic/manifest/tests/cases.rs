@@ -520,3 +520,15 @@ fn an_embedded_pipeline_is_opened() {
     let template = format!("export const pipeline = `\n{text}`;\n");
     assert_eq!(references(&look(&[("src/pipeline.ts", &template)])), references(&found));
 }
+
+/// operator-framework/operator-registry#292: the index of a catalogue is pulled like any image.
+#[test]
+fn the_index_of_a_catalogue_is_an_image() {
+    let found = look(&[(
+        "source.yaml",
+        "apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: c}\nspec:\n  sourceType: grpc\n  image: registry.example.com/lab/catalog-index:v1.0.0\n",
+    )]);
+    assert_eq!(references(&found), ["registry.example.com/lab/catalog-index:v1.0.0"]);
+    assert!(!matches!(found.candidates[0].what, What::Decoy { .. }), "{:?}", found.candidates);
+    assert_eq!(findings(&found), Vec::<&str>::new());
+}

@@ -315,6 +315,23 @@ fn who_made_a_pod() {
     assert!(pods("Deployment", "none").is_empty());
 }
 
+/// helm/helm#8660: a rollout is called over while a pod of the old template still runs.
+#[test]
+fn a_rollout_is_over_when_no_old_pod_is_left() {
+    for ((observed, updated, available, all), over) in
+        [((6, 1, 1, 1), false), ((7, 1, 0, 2), false), ((7, 1, 1, 2), false), ((7, 1, 1, 1), true)]
+    {
+        let mut deployment = object("apps/v1", "Deployment", "d");
+        deployment["metadata"]["generation"] = json!(7);
+        deployment["spec"] = json!({"replicas": 1, "strategy": {"rollingUpdate": {"maxUnavailable": 1}}});
+        deployment["status"] = json!({"observedGeneration": observed, "updatedReplicas": updated,
+            "readyReplicas": available, "availableReplicas": available, "replicas": all});
+        let state = rollout(&deployment);
+        assert_eq!(state == Rollout::Complete, over, "{observed} {updated} {available} {all}: {state:?}");
+        assert_eq!(matches!(state, Rollout::Progressing(_)), !over);
+    }
+}
+
 #[test]
 fn rollouts_by_kubectls_rules() {
     let cases = [

@@ -101,6 +101,12 @@ pub(crate) fn may_be_replaced(key: &ObjectKey) -> bool {
     )
 }
 
+/// Whether an object keeps pods running, which end when it is deleted.
+pub(crate) fn runs_pods(key: &ObjectKey) -> bool {
+    key.group == "apps"
+        && matches!(key.kind.as_str(), "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet")
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

@@ -13,6 +13,7 @@
 //! create is never pruned.
 
 mod adopt;
+mod cause;
 mod generated;
 mod immutable;
 mod node;
@@ -22,6 +23,7 @@ mod own;
 mod people;
 mod pin;
 mod plan;
+mod remains;
 mod rights;
 mod settled;
 mod step;

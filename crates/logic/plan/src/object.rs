@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use scantling_api::schema::Schema;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_image::Digest;
-use scantling_merge::{FieldSet, MergeError, Operation, Owner, Path, Request, apply, field_owners};
+use scantling_merge::{Element, FieldSet, MergeError, Operation, Owner, Path, Request, apply, field_owners};
 use scantling_release::{Ownership, Rule, Wave};
 use serde_json::Value;
 
 use crate::PlanError;
-use crate::adopt::{Adoption, LAST_APPLIED, adopt, is_controller, last_applied};
-use crate::immutable::{immutable_changes, may_be_replaced};
+use crate::adopt::{Adoption, adopt, is_controller, last_applied};
+use crate::cause::{adopted_cause, changed_cause, conflict_cause, fixed_cause, replaced_cause};
+use crate::immutable::{immutable_changes, may_be_replaced, runs_pods};
+use crate::remains::{Namesake, hand_over, namesakes, owned_below, torsos};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
 use crate::value::{Typed, canonical, without_nulls};
@@ -301,12 +303,13 @@ impl<'a> Decision<'a> {
                 Rule::Keep => {
                     fields.kept.push(self.foreign(path, Some(rule)));
                     fields.left.insert(format!("{path:#}"));
+                    let left = self.left_out(path);
                     if let Some(found) = found {
                         self.typed.replace(&mut fields.whole, path, without_nulls(found));
                     } else {
-                        self.typed.remove(&mut fields.whole, path);
+                        self.typed.remove(&mut fields.whole, &left);
                     }
-                    self.typed.remove(&mut fields.body, path);
+                    self.typed.remove(&mut fields.body, &left);
                 }
                 Rule::Stop => {
                     fields.gone &= found.is_none();
@@ -321,20 +324,20 @@ impl<'a> Decision<'a> {
         let ours = owned(&self.owners, is_ours);
         let mut leaves: Vec<Path> = self.desired_fields.leaves().paths();
         leaves.retain(|path| !is_identity(path));
-        let Fields { mut body, whole, mut changes, taken, mut kept, conflicts, gone, left, mut repeats } =
-            self.judge(&leaves, &ours);
-        let result = merge(self.frame, self.key, Some(&self.live), &body, true)?;
-        for path in ours.leaves().paths() {
+        let mut fields = self.judge(&leaves, &ours);
+        let (result, given) = self.merged(&mut fields)?;
+        for path in ours.union(&given).leaves().paths() {
             let select = |object| self.typed.find(object, &path);
             if select(&self.live).is_some() && select(&result).is_none() {
-                repeats = false;
-                changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
+                fields.repeats = false;
+                fields.changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
             }
         }
-        kept.extend(self.kept_by_others(&result, &left));
-        changes.sort();
-        changes.dedup();
-        kept.sort();
+        self.others(&mut fields, &result, &given);
+        fields.changes.sort();
+        fields.changes.dedup();
+        fields.kept.sort();
+        let Fields { mut body, whole, changes, taken, kept, conflicts, gone, repeats, .. } = fields;
 
         let owns_all = if body == *self.sides.desired {
             self.desired_fields.difference(&ours)
@@ -358,13 +361,14 @@ impl<'a> Decision<'a> {
         let (outcome, cause) = match outcome {
             _ if immutable.is_empty() => (outcome, cause),
             Outcome::Conflict => (outcome, cause),
-            _ if self.sides.created && may_be_replaced(self.key) => {
+            _ if self.sides.created && self.may_be_replaced(&immutable) => {
                 body = whole;
-                (Outcome::Replaced, replaced_cause(&immutable, &kept))
+                (Outcome::Replaced, replaced_cause(self.key, &immutable, &kept))
             }
             _ => (Outcome::Conflict, fixed_cause(self.key, &immutable, self.sides.created)),
         };
-        let (taken_over, managed_fields) = match self.adoption {
+        let handed = (!given.is_empty()).then(|| hand_over(&self.live, &given, self.api_version()));
+        let (taken_over, adopted) = match self.adoption {
             Some(adoption) => (adoption.managers, Some(adoption.managed_fields).filter(|_| adoption.changed)),
             None => (Vec::new(), None),
         };
@@ -379,10 +383,95 @@ impl<'a> Decision<'a> {
             immutable,
             taken_over,
             body,
-            managed_fields,
+            managed_fields: handed.or(adopted),
             repeats: repeats && outcome == Outcome::Updated,
             ..blank(self.key, wave, precondition)
         })
+    }
+
+    /// The fields that were last applied, if somebody else has fields that could be left of them.
+    fn base_fields(&self) -> FieldSet {
+        let others = self.owners.iter().any(|o| !is_ours(o) && o.subresource.is_none());
+        let base = self.base.as_ref().filter(|_| others);
+        let fields = base.and_then(|base| created(self.frame, self.key, base).ok());
+        fields.map(|(_, fields)| fields).unwrap_or_default()
+    }
+
+    fn api_version(&self) -> &str {
+        object::text(self.sides.desired, "/apiVersion")
+    }
+
+    /// What is left out when a field is left to others: the item that it lies in, if all of that is theirs and gone. An
+    /// item without its key would be another one.
+    fn left_out(&self, path: &Path) -> Path {
+        let items = path.0.iter().enumerate().filter(|(_, e)| matches!(e, Element::Key(_)));
+        let mut items = items.map(|(at, _)| Path(path.0.iter().take(at + 1).cloned().collect()));
+        let gone = items.find(|item| {
+            self.typed.find(&self.live, item).is_none() && self.frame.rule(self.key, item) == Rule::Keep
+        });
+        gone.unwrap_or_else(|| path.clone())
+    }
+
+    /// What the object is after the step, and the fields of others that are ours before it, so that they go.
+    fn merged(&self, fields: &mut Fields) -> Result<(Value, FieldSet), PlanError> {
+        let mut given = FieldSet::new();
+        let mut left = false;
+        let result = merge(self.frame, self.key, Some(&self.live), &fields.body, true)?;
+        for Namesake { theirs, ours } in namesakes(self.key, self.typed, &fields.body, &result) {
+            let rule = self.frame.rule(self.key, &ours);
+            let foreign = self.foreign(&theirs, Some(rule));
+            match rule {
+                Rule::Take => {
+                    given = given.union(&owned_below(&self.owners, &theirs));
+                    fields.taken.push(foreign);
+                }
+                Rule::Keep => {
+                    left = true;
+                    self.typed.remove(&mut fields.body, &ours);
+                    self.typed.remove(&mut fields.whole, &ours);
+                    fields.left.insert(foreign.field.clone());
+                    fields.kept.push(foreign);
+                }
+                Rule::Stop => {
+                    fields.gone = false;
+                    fields.conflicts.push(foreign);
+                }
+            }
+        }
+        let base = self.base_fields();
+        for path in torsos(self.key, self.typed, &base, self.sides.desired, &self.live, &result) {
+            let rule = self.frame.rule(self.key, &path);
+            let below = owned_below(&self.owners, &path);
+            let others = below.leaves().paths();
+            let others = others.iter().filter(|leaf| self.typed.find(&result, leaf).is_some());
+            let said = Some(rule).filter(|rule| *rule != Rule::Stop);
+            let foreign = others.map(|leaf| self.foreign(leaf, said)).filter(|f| !f.owners.is_empty());
+            if rule == Rule::Keep {
+                fields.gone = false;
+                fields.conflicts.extend(foreign);
+            } else {
+                fields.taken.extend(foreign);
+                given = given.union(&below);
+            }
+        }
+        if given.is_empty() && !left {
+            return Ok((result, given));
+        }
+        let mut live = self.live.clone();
+        if let (false, Some(metadata)) =
+            (given.is_empty(), live.get_mut("metadata").and_then(Value::as_object_mut))
+        {
+            let fields = hand_over(&self.live, &given, self.api_version());
+            metadata.insert("managedFields".to_owned(), fields);
+        }
+        Ok((merge(self.frame, self.key, Some(&live), &fields.body, true)?, given))
+    }
+
+    /// Whether the object may be deleted to be created again. What runs pods takes them with it, so that the release has
+    /// to say that it may.
+    fn may_be_replaced(&self, immutable: &[String]) -> bool {
+        let consented = |field: &String| self.frame.rules.rule(self.key, field) == Ok(Rule::Take);
+        may_be_replaced(self.key) && (!runs_pods(self.key) || immutable.iter().all(consented))
     }
 
     /// What was last applied at a path, in the form in which a server keeps it.
@@ -420,95 +509,40 @@ impl<'a> Decision<'a> {
         self.owners.iter().any(|o| o.fields.touches(path) && is_controller(&self.owners, &o.manager))
     }
 
-    /// Fields of people that the release neither has nor had: they stay.
-    fn kept_by_others(&self, result: &Value, but: &BTreeSet<String>) -> Vec<ForeignField> {
-        let mut fields: BTreeMap<String, ForeignField> = BTreeMap::new();
+    /// Fields of people that the release does not have. They stay, unless what they lie in goes: then they are told.
+    fn others(&self, fields: &mut Fields, result: &Value, given: &FieldSet) {
+        let mut kept: BTreeMap<String, ForeignField> = BTreeMap::new();
         for owner in &self.owners {
             if is_ours(owner) || owner.subresource.is_some() || is_controller(&self.owners, &owner.manager) {
                 continue;
             }
             for path in owner.fields.leaves().paths() {
                 let text = format!("{path:#}");
-                if text.starts_with(".status") || is_identity(&path) || but.contains(&text) {
+                if text.starts_with(".status") || is_identity(&path) || fields.left.contains(&text) {
                     continue;
                 }
-                if !self.desired_fields.touches(&path) && self.typed.find(result, &path).is_some() {
-                    fields.entry(text).or_insert_with(|| self.foreign(&path, None));
+                if self.desired_fields.touches(&path) {
+                    continue;
+                }
+                if self.typed.find(result, &path).is_some() {
+                    kept.entry(text).or_insert_with(|| self.foreign(&path, None));
+                } else if self.typed.find(&self.live, &path).is_some() && !given.contains(&path) {
+                    let rule = self.frame.rule(self.key, &path);
+                    if rule == Rule::Keep {
+                        fields.gone = false;
+                        fields.conflicts.push(self.foreign(&path, Some(rule)));
+                    } else {
+                        let said = Some(rule).filter(|rule| *rule == Rule::Take);
+                        fields.taken.push(self.foreign(&path, said));
+                        fields.changes.push(FieldChange { field: text, change: Change::Remove });
+                    }
                 }
             }
         }
-        fields.into_values().collect()
+        fields.kept.extend(kept.into_values());
+        fields.taken.sort();
+        fields.taken.dedup();
     }
-}
-
-fn names(fields: &[ForeignField]) -> String {
-    fields.iter().map(|f| f.field.as_str()).collect::<Vec<_>>().join(", ")
-}
-
-fn conflict_cause(conflicts: &[ForeignField], gone: bool) -> String {
-    let owners: BTreeSet<&str> = conflicts.iter().flat_map(|c| c.owners.iter().map(String::as_str)).collect();
-    if owners.is_empty() && !gone {
-        format!("{} was changed, and nobody is named as its owner", names(conflicts))
-    } else if owners.is_empty() {
-        format!("{} has been removed since it was last applied", names(conflicts))
-    } else {
-        let owners: Vec<&str> = owners.into_iter().collect();
-        format!("{} was changed by {}", names(conflicts), owners.join(", "))
-    }
-}
-
-/// Why an object is deleted and created again, and what goes with it.
-fn replaced_cause(immutable: &[String], kept: &[ForeignField]) -> String {
-    let mut cause =
-        format!("{} cannot be changed, so that it is deleted and created again", immutable.join(", "));
-    let lost: Vec<&str> = kept.iter().filter(|k| k.rule.is_none()).map(|k| k.field.as_str()).collect();
-    if !lost.is_empty() {
-        cause.push_str("; fields of others go with it: ");
-        cause.push_str(&lost.join(", "));
-    }
-    cause
-}
-
-/// Why a field that cannot be changed stops the run, and what to do.
-fn fixed_cause(key: &ObjectKey, immutable: &[String], created: bool) -> String {
-    let fields = immutable.join(", ");
-    if created {
-        return format!(
-            "{fields} cannot be changed, and deleting a {} to create it again would delete what it holds; give the release another name for it",
-            key.kind
-        );
-    }
-    format!(
-        "{fields} cannot be changed, and Scantling did not create it; delete it when nobody needs it as it is, or give the release another name for it"
-    )
-}
-
-fn changed_cause(changes: &[FieldChange]) -> String {
-    // More than a handful of paths is read in the plan, not in a line.
-    const SHOWN: usize = 3;
-    // The note of client-side apply goes at every adoption; it says nothing about this object.
-    let told: Vec<&str> =
-        changes.iter().map(|c| c.field.as_str()).filter(|f| !f.contains(LAST_APPLIED)).collect();
-    let mut text: Vec<&str> = told.iter().take(SHOWN).copied().collect();
-    let more = told.len().saturating_sub(SHOWN);
-    let rest = format!("{more} more");
-    if more > 0 {
-        text.push(&rest);
-    }
-    text.join(", ")
-}
-
-fn adopted_cause(changes: &[FieldChange], adoption: Option<&Adoption>) -> String {
-    let mut cause = match adoption.map(|a| a.managers.join(", ")) {
-        Some(managers) if !managers.is_empty() => format!("fields of {managers} become Scantling's"),
-        _ => "it existed already".to_owned(),
-    };
-    let fields = changed_cause(changes);
-    if !fields.is_empty() {
-        cause.push_str("; ");
-        cause.push_str(&fields);
-    }
-    cause
 }
 
 /// The digest of what a decision was based on: for each field its value (for Secrets only whether there is one) and

@@ -191,3 +191,35 @@ fn the_published_digest_of_1_21_is_not_in_the_published_list() {
     let shown = lines(&against(&published, &list));
     assert!(shown.iter().all(|line| !line.starts_with("SCN02") && !line.starts_with("SCN04")), "{shown:?}");
 }
+
+fn of(files: &[(&str, &str)]) -> Release {
+    Release::read(&inline(files), &Settings::default()).unwrap()
+}
+
+/// 2i2c-org/infrastructure#3801: tags that look as if they never moved are trusted like digests.
+#[test]
+fn only_a_digest_is_for_ever() {
+    let digest = format!("sha256:{}", "65fd89cd".repeat(8));
+    let names = [":4.3.3", ":4.3.3-20240314", ":latest", &format!("@{digest}"), &format!(":4.3.3@{digest}")];
+    let mut containers = String::new();
+    for (number, name) in names.iter().enumerate() {
+        let container = format!("  - {{name: c{number}, image: 'registry.example.com/hub/rstudio{name}'}}\n");
+        containers.push_str(&container);
+    }
+    let pod = format!(
+        "apiVersion: v1\nkind: Pod\nmetadata: {{name: p, namespace: n}}\nspec:\n  containers:\n{containers}"
+    );
+    let findings = check(&of(&[("pod.yaml", &pod)]), Against::default()).findings;
+    let of_tags: Vec<&Finding> = findings.iter().filter(|f| f.code.as_str() == "SCN0303").collect();
+    let lines: Vec<u32> = of_tags.iter().map(|f| f.place.file.as_ref().unwrap().line).collect();
+    assert_eq!(lines, [6, 7, 8], "{:?}", crate::lines(&findings));
+}
+
+/// operator-framework/operator-registry#292: the index of a catalogue is given by a tag, and nobody sees an image in it.
+#[test]
+fn the_index_of_a_catalogue_is_by_digest_too() {
+    let source = "apiVersion: operators.coreos.com/v1alpha1\nkind: CatalogSource\nmetadata: {name: c, namespace: n}\nspec: {sourceType: grpc, image: 'registry.example.com/lab/catalog-index:v1.0.0'}\n";
+    let findings = check(&of(&[("source.yaml", source)]), Against::default()).findings;
+    let of_tags = findings.iter().filter(|f| f.code.as_str() == "SCN0303").count();
+    assert_eq!(of_tags, 1, "{:?}", lines(&findings));
+}

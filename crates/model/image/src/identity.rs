@@ -126,6 +126,7 @@ impl ImageIdentity {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::ImageId;
     use proptest::prelude::*;
 
     fn set(names: &str) -> BTreeSet<Digest> {
@@ -154,6 +155,21 @@ mod tests {
         check(&two, &image("", "m3", ""), Sameness::Unknown);
         check(&two, &image("", "m1", ""), Sameness::Same);
         check(&image("", "", ""), &image("", "", ""), Sameness::Unknown);
+    }
+
+    /// openkruise/kruise#2572: a runtime reports a bare digest, which is that of the configuration and of no manifest.
+    #[test]
+    fn a_bare_digest_may_be_the_configurations() {
+        let locked = image("", "manifest", "configuration");
+        let id = |text: &str| ImageId::parse(text).unwrap();
+        let digest = |name: &str| Digest::of(name.as_bytes());
+        for (text, expected) in [
+            (digest("configuration").to_string(), Sameness::Same),
+            (digest("something else").to_string(), Sameness::Unknown),
+            (format!("docker-pullable://registry.example.com/a/b@{}", digest("manifest")), Sameness::Same),
+        ] {
+            assert_eq!(locked.compare(id(&text).digest()), expected, "{text}");
+        }
     }
 
     #[test]

@@ -184,6 +184,77 @@ async fn every_place_is_judged_by_itself() {
     assert_eq!(probe.verdict, Verdict::Unreachable);
 }
 
+const MIRRORED: &str =
+    "[[registry]]\nlocation = 'registry.example.com'\n[[registry.mirror]]\nlocation = 'cache.example.net'\n";
+
+/// kubernetes/kubernetes#116867: a cache keeps what a tag led to, and nodes run one or the other image.
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_keeps_an_older_image_under_a_tag_is_named() {
+    let mut registries = Registries::new();
+    let (old, new) = (image("1.0", &["linux/amd64"]), image("2.0", &["linux/amd64"]));
+    registries.push("registry.example.com/lab/app:rolling", &new);
+    registries.push("cache.example.net/lab/app:rolling", &old);
+    registries.mirrors.add_registries_conf("registries.conf", MIRRORED).unwrap();
+    let name = reference("registry.example.com/lab/app:rolling");
+    let probe = registries.client().probe(&name, &[]).await;
+    assert_eq!(probe.verdict, Verdict::Pullable);
+    let places: Vec<(&str, &Digest)> =
+        probe.disagreement().into_iter().map(|(place, digest)| (place.endpoint.as_str(), digest)).collect();
+    assert_eq!(
+        places,
+        [
+            ("cache.example.net/lab/app:rolling", &old.root),
+            ("registry.example.com/lab/app:rolling", &new.root)
+        ]
+    );
+    // What is pinned is what the registry has that the release names.
+    assert_eq!(probe.resolved.unwrap().digest, new.root);
+    assert_eq!(registries.client().resolve_as_named(&name).await.unwrap().digest, new.root);
+    // Where it cannot be reached there is only the mirror's word.
+    registries.outage("registry.example.com");
+    let probe = registries.client().probe(&name, &[]).await;
+    assert_eq!(probe.disagreement(), []);
+    assert_eq!(probe.resolved.unwrap().digest, old.root);
+    assert_eq!(registries.client().resolve_as_named(&name).await.unwrap().digest, old.root);
+}
+
+/// goharbor/harbor#19429: a cache answers a tag with another image than the one it serves by digest.
+#[tokio::test(start_paused = true)]
+async fn by_digest_a_mirror_cannot_be_behind() {
+    let mut registries = Registries::new();
+    let (old, new) = (image("1.0", &["linux/amd64"]), image("2.0", &["linux/amd64"]));
+    registries.push("registry.example.com/lab/app:1", &new);
+    registries.push("cache.example.net/lab/app:1", &new);
+    registries.push("cache.example.net/lab/app:1", &old);
+    registries.mirrors.add_registries_conf("registries.conf", MIRRORED).unwrap();
+    let client = registries.client();
+    let pinned = client.probe(&reference(&format!("registry.example.com/lab/app@{}", new.root)), &[]).await;
+    assert_eq!((pinned.verdict, pinned.disagreement()), (Verdict::Pullable, vec![]));
+    let tagged = client.probe(&reference("registry.example.com/lab/app:1"), &[]).await;
+    assert_eq!(tagged.disagreement().len(), 2);
+}
+
+/// NetApp/trident#1177: a tag was pushed again after the release named it with its first digest, which only a mirror kept.
+#[tokio::test(start_paused = true)]
+async fn a_mirror_that_kept_the_first_digest_serves_it_and_is_not_written_to() {
+    let mut registries = Registries::new();
+    let (old, new) = (image("1.0", &["linux/amd64"]), image("2.0", &["linux/amd64"]));
+    registries.push("registry.example.com/st/operator:26.06.1", &new);
+    registries.push("mirror.example.net/st/operator:26.06.1", &old);
+    let name = reference(&format!("registry.example.com/st/operator:26.06.1@{}", old.root));
+    let alone = registries.client().probe(&name, &[]).await;
+    assert_eq!(alone.verdict, Verdict::Absent);
+    let detail = &alone.attempts[0].detail;
+    assert!(detail.ends_with(&format!("the tag 26.06.1 leads to {} there", new.root)), "{detail}");
+    let rules = "[[registry]]\nlocation = 'registry.example.com'\nblocked = true\n[[registry.mirror]]\nlocation = 'mirror.example.net'\n";
+    registries.mirrors.add_registries_conf("registries.conf", rules).unwrap();
+    let mirrored = registries.client().probe(&name, &[]).await;
+    assert_eq!(mirrored.verdict, Verdict::Pullable, "{:?}", mirrored.attempts);
+    assert_eq!(mirrored.resolved.unwrap().digest, old.root);
+    let asked = registries.asked();
+    assert!(asked.iter().all(|a| a.starts_with("HEAD ") || a.starts_with("GET ")), "{asked:?}");
+}
+
 // C118, attune-io/attune#554: the default tag and the published tag differ by a prefix.
 #[tokio::test(start_paused = true)]
 async fn a_nearly_equal_tag_is_named_and_not_taken() {

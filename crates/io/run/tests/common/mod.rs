@@ -62,6 +62,8 @@ pub struct Sandbox {
     gate: Arc<Mutex<Gate>>,
     /// Actions, `verb resource`, that the API server denies.
     denied: Arc<Mutex<Vec<String>>>,
+    /// Writes to paths that contain a text which are answered with 500 and a message, up to a time.
+    unasked: Arc<Mutex<Vec<(String, Instant, String)>>>,
     mutations: Arc<Mutex<Vec<Mutation>>>,
     /// Paths of writes that are done and not answered, once.
     lost: Arc<Mutex<Vec<String>>>,
@@ -81,11 +83,12 @@ impl Sandbox {
             origin: Instant::now(),
             gate: Arc::new(Mutex::new(Gate { writes: 0, cut: None, log: Vec::new(), reads: Vec::new() })),
             denied: Arc::default(),
+            away: Arc::default(),
+            unasked: Arc::default(),
             mutations: Arc::default(),
             lost: Arc::default(),
             interludes: Arc::default(),
             failing: Arc::default(),
-            away: Arc::default(),
             killed: Arc::new(Notify::new()),
         }
     }
@@ -204,6 +207,21 @@ impl Sandbox {
         }
         review["status"] = serde_json::json!({"allowed": false});
         Some(review)
+    }
+
+    /// Lets the server say, for a while, that it cannot ask the webhook that guards writes to a path.
+    pub fn webhook_away(&self, path: &str, time: Duration, words: &str) {
+        self.unasked.lock().unwrap().push((path.to_owned(), Instant::now() + time, words.to_owned()));
+    }
+
+    fn unguarded(&self, path: &str) -> Option<Value> {
+        let unasked = self.unasked.lock().unwrap();
+        let (.., words) =
+            unasked.iter().find(|(part, until, _)| path.contains(part) && Instant::now() < *until)?;
+        Some(serde_json::json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+            "reason": "InternalError", "code": 500, "message": format!("Internal error occurred: {words}"),
+        }))
     }
 
     pub fn cut(&self, cut: Option<Cut>) {
@@ -335,6 +353,14 @@ impl Service<Request<Body>> for Sandbox {
                 let body = Bytes::from(review.to_string());
                 let body = Answer::new(Full::new(body).map_err(|never| match never {}));
                 return Ok(Response::builder().status(201).body(body)?);
+            }
+            if let Some(status) = sandbox.unguarded(parts.uri.path()).filter(|_| writes) {
+                let body = Bytes::from(status.to_string());
+                let body = Answer::new(Full::new(body).map_err(|never| match never {}));
+                return Ok(Response::builder()
+                    .status(500)
+                    .header("content-type", "application/json")
+                    .body(body)?);
             }
             let away = *sandbox.away.lock().unwrap();
             let written = sandbox.gate.lock().unwrap().writes;

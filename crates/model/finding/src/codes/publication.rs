@@ -33,4 +33,9 @@ table! {
         "the lock was made for other manifests than these, so that nobody knows what this reference leads to",
         "make the lock again",
         upgrade Refused;
+    PLACES_DISAGREE = "SCN0208", Warning,
+        "tag that does not lead to the same image everywhere",
+        "a mirror or a cache keeps what the tag led to earlier, so that what a node gets depends on the place that it asks",
+        "write the digest, lock the release, or bring the mirror up to date",
+        upgrade Reported;
 }
