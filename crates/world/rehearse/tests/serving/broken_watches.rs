@@ -157,7 +157,7 @@ impl Told {
                 break;
             }
         }
-        told.iter().map(|event| format!("{event}\n")).collect::<String>().into()
+        told.iter().fold(String::new(), |text, event| text + &event.to_string() + "\n").into()
     }
 }
 

@@ -241,7 +241,7 @@ impl Stage {
         };
         let mut tell = |event: DriveEvent| {
             if let Driven::Failed { write, why, .. } = event.what {
-                println!("{write}: {why}")
+                println!("{write}: {why}");
             }
         };
         self.sandbox.pace(cluster.drive(&settings, &mut tell, end)).await.unwrap();
