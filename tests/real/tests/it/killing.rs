@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use scantling_real_tests::RealCluster;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::common::{done, get, scantling, soon, writes_since};
 
