@@ -59,16 +59,16 @@ fn main() -> anyhow::Result<()> {
     if arguments.clean_build {
         clean_build(&root)?;
     }
-    if matches!(arguments.only, None | Some(Part::Audit)) {
-        audit::measure(arguments.runs)?;
-    }
-    if arguments.only == Some(Part::Audit) {
-        return Ok(());
-    }
     let binary = match arguments.binary {
         Some(binary) => binary,
         None => build(&root)?,
     };
+    if matches!(arguments.only, None | Some(Part::Audit)) {
+        audit::measure(&binary, arguments.runs)?;
+    }
+    if arguments.only == Some(Part::Audit) {
+        return Ok(());
+    }
     if arguments.only != Some(Part::Real) {
         rehearsals(&root, &binary, arguments.runs)?;
         references(&binary, arguments.runs)?;
