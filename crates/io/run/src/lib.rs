@@ -62,6 +62,7 @@ mod uninstall;
 mod upgrade;
 mod verify;
 mod wait;
+mod why;
 mod wish;
 
 pub use books::Books;
