@@ -47,7 +47,7 @@ async fn reconciled<T>(sandbox: &Sandbox, beside: impl Future<Output = T>) -> T 
 }
 
 fn predictor(sandbox: &Sandbox, name: &str) -> Option<Value> {
-    sandbox.object(&ObjectKey::namespaced("apps", "Deployment", "anna", &format!("{name}-predictor")))
+    sandbox.object(&ObjectKey::namespaced("apps", "Deployment", "anna", format!("{name}-predictor")))
 }
 
 #[tokio::test(start_paused = true)]
