@@ -36,8 +36,6 @@ pub const INTERNAL: &str = "image-registry.openshift-image-registry.svc:5000";
 type Mutation = (String, fn(&mut Value));
 /// Method and ending of the path of a request, and what somebody does just before it.
 type Interlude = (Method, String, fn(&Sandbox));
-/// Writes that are still answered, and the status of what comes then; without one nobody answers.
-type Away = (usize, Option<u16>);
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
 /// After how many writes everybody is turned away, and with which status.
