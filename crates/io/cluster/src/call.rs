@@ -43,6 +43,18 @@ pub(crate) async fn call(
     payload: Payload<'_>,
     what: &str,
 ) -> Result<(StatusCode, Value), ClusterError> {
+    call_with(client, method, path_and_query, payload, what, http::Extensions::new()).await
+}
+
+/// The same with what the layers below are told of the request.
+pub(crate) async fn call_with(
+    client: &kube::Client,
+    method: Method,
+    path_and_query: &str,
+    payload: Payload<'_>,
+    what: &str,
+    extensions: http::Extensions,
+) -> Result<(StatusCode, Value), ClusterError> {
     let malformed = |message: String| ClusterError::Malformed { what: what.to_owned(), message };
     let mut builder = Request::builder()
         .method(method)
@@ -55,7 +67,8 @@ pub(crate) async fn call(
             Body::from(serde_json::to_vec(value).map_err(|e| malformed(e.to_string()))?)
         }
     };
-    let request = builder.body(body).map_err(|e| malformed(format!("cannot form the request: {e}")))?;
+    let mut request = builder.body(body).map_err(|e| malformed(format!("cannot form the request: {e}")))?;
+    request.extensions_mut().extend(extensions);
     let answer = client.send(request).await.map_err(|e| unreachable(what, &e))?;
     let status = answer.status();
     let bytes = Limited::new(answer.into_body(), ANSWER_BYTES)
