@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, reason = "a benchmark speaks to whoever runs it")]
 #![allow(clippy::disallowed_methods, reason = "a benchmark measures real time")]
 
+mod audit;
 mod real;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,9 @@ struct Arguments {
     /// Also build the binary from nothing, in a folder of its own, and say how long that takes.
     #[arg(long)]
     clean_build: bool,
+    /// Read this dump and say how long it took: what a part of the measurement starts.
+    #[arg(long, hide = true)]
+    read: Option<PathBuf>,
 }
 
 /// What can be measured.
@@ -39,16 +43,27 @@ enum Part {
     Local,
     /// What needs a real API server.
     Real,
+    /// Reading the dumps of big clusters.
+    Audit,
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if let Some(dump) = arguments.read {
+        return audit::read_once(dump);
+    }
     let root =
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("the bench has no workspace")?.to_path_buf();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("{cores} cores");
     if arguments.clean_build {
         clean_build(&root)?;
+    }
+    if matches!(arguments.only, None | Some(Part::Audit)) {
+        audit::measure(arguments.runs)?;
+    }
+    if arguments.only == Some(Part::Audit) {
+        return Ok(());
     }
     let binary = match arguments.binary {
         Some(binary) => binary,

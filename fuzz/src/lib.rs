@@ -10,7 +10,7 @@ pub mod targets;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, by name.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     ("endpoints", targets::endpoints::run),
     ("fields", targets::fields::run),
     ("layers", targets::layers::run),
@@ -18,6 +18,7 @@ pub const TARGETS: [Target; 8] = [
     ("reference", targets::reference::run),
     ("release", targets::release::run),
     ("sandbox", targets::sandbox::run),
+    ("snapshot", targets::snapshot::run),
     ("yaml", targets::yaml::run),
 ];
 

@@ -7,6 +7,7 @@ pub mod manifest;
 pub mod reference;
 pub mod release;
 pub mod sandbox;
+pub mod snapshot;
 pub mod yaml;
 
 /// Stands between the parts of an input that has several. A line of its own, so that seeds can be read and written.

@@ -33,6 +33,11 @@ pub(crate) struct Connected {
 }
 
 impl ClusterArguments {
+    /// For commands that take the context by its place.
+    pub(crate) fn of(kubeconfig: Option<Utf8PathBuf>, context: Option<String>) -> Self {
+        Self { kubeconfig, context }
+    }
+
     /// Finds the cluster and asks whether it is there.
     pub(crate) async fn connect(&self) -> Result<Connected, Failure> {
         let seed = u64::from_be_bytes(random()?);
@@ -152,7 +157,7 @@ pub(crate) fn entropy() -> Result<Entropy, Failure> {
 }
 
 /// What a cluster that cannot be used means for the command line.
-fn cannot_reach(error: &ClusterError) -> Failure {
+pub(crate) fn cannot_reach(error: &ClusterError) -> Failure {
     let text = error.to_string();
     match error {
         ClusterError::Configuration { .. } => Failure::usage(text).with_hint(

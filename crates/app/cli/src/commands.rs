@@ -12,6 +12,7 @@ pub(crate) mod refs;
 pub(crate) mod rehearse;
 pub(crate) mod rollback;
 pub(crate) mod sandbox;
+pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod uninstall;
 pub(crate) mod upgrade;

@@ -49,6 +49,7 @@ enum Command {
     Rehearse(commands::rehearse::Arguments),
     Sandbox(commands::sandbox::Arguments),
     Refs(commands::refs::Arguments),
+    Snapshot(commands::snapshot::Arguments),
     Lock(commands::lock::Arguments),
     FetchModel(commands::fetch_model::Arguments),
 }
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Command::Rehearse(arguments) => commands::rehearse::run(&arguments),
         Command::Sandbox(arguments) => commands::sandbox::run(&arguments),
         Command::Refs(arguments) => commands::refs::run(&arguments),
+        Command::Snapshot(arguments) => commands::snapshot::run(&arguments),
         Command::Lock(arguments) => commands::lock::run(&arguments),
         Command::FetchModel(arguments) => commands::fetch_model::run(&arguments),
     };

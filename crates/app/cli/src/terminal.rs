@@ -1,8 +1,10 @@
 //! The terminal: how wide it is, whether it shows colours, and writing to it.
 
 use std::io::{self, Write as _};
+use std::time::Duration;
 
 use clap::ColorChoice;
+use indicatif::{ProgressBar, ProgressStyle};
 use scantling_report::style::Screen;
 
 /// Widest layout: longer lines are hard to follow.
@@ -42,4 +44,15 @@ pub(crate) fn complain(text: &str) {
 /// A text without its colours, for places that colour by themselves.
 pub(crate) fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
+}
+
+/// What shows on standard error, if that is a terminal, that something goes on.
+pub(crate) fn spinner() -> ProgressBar {
+    let spinner = ProgressBar::new_spinner();
+    // A template that is a constant of this program; the default is as good should it ever not parse.
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
+        spinner.set_style(style);
+    }
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner
 }

@@ -47,6 +47,14 @@ impl Summary {
     }
 }
 
+/// The index of a snapshot, as it stands in the snapshot's folder: it has a format of its own.
+///
+/// # Errors
+/// Never for values of this type; the signature is serde's.
+pub fn snapshot(index: &scantling_snapshot::Index) -> serde_json::Result<String> {
+    serde_json::to_string_pretty(index)
+}
+
 /// The outcome of a check.
 ///
 /// # Errors

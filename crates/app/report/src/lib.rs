@@ -16,5 +16,6 @@ pub mod rbac;
 pub mod references;
 pub mod rehearsal;
 pub mod run;
+pub mod snapshot;
 pub mod status;
 pub mod style;

@@ -53,8 +53,21 @@ pub(crate) async fn call_with(
     path_and_query: &str,
     payload: Payload<'_>,
     what: &str,
-    extensions: http::Extensions,
+    told: http::Extensions,
 ) -> Result<(StatusCode, Value), ClusterError> {
+    let (head, value) = exchange(client, method, path_and_query, payload, what, told).await?;
+    Ok((head.status, value))
+}
+
+/// The same with the head of the answer.
+pub(crate) async fn exchange(
+    client: &kube::Client,
+    method: Method,
+    path_and_query: &str,
+    payload: Payload<'_>,
+    what: &str,
+    told: http::Extensions,
+) -> Result<(http::response::Parts, Value), ClusterError> {
     let malformed = |message: String| ClusterError::Malformed { what: what.to_owned(), message };
     let mut builder = Request::builder()
         .method(method)
@@ -68,19 +81,19 @@ pub(crate) async fn call_with(
         }
     };
     let mut request = builder.body(body).map_err(|e| malformed(format!("cannot form the request: {e}")))?;
-    request.extensions_mut().extend(extensions);
+    request.extensions_mut().extend(told);
     let answer = client.send(request).await.map_err(|e| unreachable(what, &e))?;
-    let status = answer.status();
-    let bytes = Limited::new(answer.into_body(), ANSWER_BYTES)
+    let (head, body) = answer.into_parts();
+    let bytes = Limited::new(body, ANSWER_BYTES)
         .collect()
         .await
         .map_err(|e| ClusterError::Unreachable { what: what.to_owned(), message: innermost(e.as_ref()) })?
         .to_bytes();
-    if status.is_success() {
+    if head.status.is_success() {
         let value = json(&bytes).map_err(|e| malformed(e.to_string()))?;
-        Ok((status, value))
+        Ok((head, value))
     } else {
-        Err(ClusterError::from_status(what, status.as_u16(), serde_json::from_slice(&bytes).ok()))
+        Err(ClusterError::from_status(what, head.status.as_u16(), serde_json::from_slice(&bytes).ok()))
     }
 }
 

@@ -9,6 +9,7 @@ use tower::{BoxError, Service};
 
 use crate::call::{Payload, call, encode};
 use crate::error::ClusterError;
+use crate::page::complete;
 use crate::served::{Resource, Served};
 use crate::stack::{Jitter, stack};
 
@@ -193,19 +194,9 @@ impl Cluster {
     ) -> Result<Vec<Value>, ClusterError> {
         let mut objects = Vec::new();
         let mut next: Option<String> = None;
-        let what = format!("list {}", resource.plural);
         for _ in 0..PAGES {
-            let mut path = format!("{}?limit={PAGE}", resource.collection(namespace));
-            if let Some(selector) = label_selector {
-                path.push_str("&labelSelector=");
-                path.push_str(&encode(selector));
-            }
-            if let Some(token) = &next {
-                path.push_str("&continue=");
-                path.push_str(&encode(token));
-            }
-            let mut list = match call(&self.client, Method::GET, &path, Payload::Nothing, &what).await {
-                Ok((_, list)) => list,
+            let page = match self.page(resource, namespace, label_selector, PAGE, next.as_deref()).await {
+                Ok(page) => page,
                 // The snapshot behind the token is gone: the list starts again, as client-go's pager does.
                 Err(ClusterError::Expired { .. }) if next.is_some() => {
                     objects.clear();
@@ -214,18 +205,13 @@ impl Cluster {
                 }
                 Err(error) => return Err(error),
             };
-            if let Some(Value::Array(items)) = list.get_mut("items").map(Value::take) {
-                objects.extend(items.into_iter().map(|item| complete(item, resource)));
-            }
-            next = list
-                .pointer("/metadata/continue")
-                .and_then(Value::as_str)
-                .filter(|token| !token.is_empty())
-                .map(ToOwned::to_owned);
+            objects.extend(page.objects);
+            next = page.next;
             if next.is_none() {
                 return Ok(objects);
             }
         }
+        let what = format!("list {}", resource.plural);
         Err(ClusterError::Malformed { what, message: format!("the list does not end after {PAGES} pages") })
     }
 
@@ -352,13 +338,4 @@ impl Cluster {
             other => other,
         }
     }
-}
-
-/// Items of a list carry neither `apiVersion` nor `kind`; both are known from the list.
-fn complete(mut object: Value, resource: &Resource) -> Value {
-    if let Value::Object(fields) = &mut object {
-        fields.entry("apiVersion").or_insert_with(|| Value::String(resource.gvk.api_version()));
-        fields.entry("kind").or_insert_with(|| Value::String(resource.gvk.kind.clone()));
-    }
-    object
 }

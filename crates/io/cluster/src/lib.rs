@@ -19,6 +19,7 @@ mod connect;
 mod driver;
 mod error;
 mod lease;
+mod page;
 mod served;
 mod stack;
 
@@ -28,5 +29,6 @@ pub use connect::{Origin, Place};
 pub use driver::{Changes, DriveEvent, DriveSettings, Driven};
 pub use error::{ClusterError, FieldConflict};
 pub use lease::{Held, Lease};
+pub use page::{About, Page};
 pub use served::{Resource, Served, Undescribed};
 pub use stack::{Jitter, stack};

@@ -15,4 +15,4 @@ pub use error::FilesError;
 pub use limits::Limits;
 pub use survey::{Found, PassedOver, Survey, open, survey};
 pub use walk::{Reading, SkipReason, Skipped, Tree, read_file, read_tree};
-pub use write::write_file;
+pub use write::{is_vacant, make_folder, remove_file, write_file};

@@ -36,3 +36,44 @@ pub fn write_file(path: &Utf8Path, bytes: &[u8]) -> Result<(), FilesError> {
         failed(source)
     })
 }
+
+/// Makes a folder and those above it, if they are not there. What it holds is for its owner only, on systems that know owners.
+///
+/// # Errors
+/// When a file is in the way, or the system refuses.
+pub fn make_folder(path: &Utf8Path) -> Result<(), FilesError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(|source| FilesError::Io {
+        path: path.to_owned(),
+        action: "make the folder",
+        source,
+    })
+}
+
+/// Whether there is nothing at a path, or a folder that holds nothing.
+///
+/// # Errors
+/// When it is no folder, or the system refuses.
+pub fn is_vacant(path: &Utf8Path) -> Result<bool, FilesError> {
+    match fs::read_dir(path) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
+        Err(source) => Err(FilesError::Io { path: path.to_owned(), action: "list the folder", source }),
+    }
+}
+
+/// Removes a file. One that is not there counts as removed.
+///
+/// # Errors
+/// When it is no file, or the system refuses.
+pub fn remove_file(path: &Utf8Path) -> Result<(), FilesError> {
+    match fs::remove_file(path) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(FilesError::Io { path: path.to_owned(), action: "remove", source })
+        }
+        _ => Ok(()),
+    }
+}

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cell::{Cell, files, one, play, two};
 use scantling_rehearse::{Gate, Kill};
+use scantling_run::RunError;
 use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
@@ -221,6 +222,68 @@ fn a_release_that_stops_is_rolled_back_once_where_the_policy_says_so() {
                 ("Settled", true),
                 "a refusal writes nothing"
             );
+        };
+        tokio::select! {
+            () = cell.operates("a", &gate, stop) => panic!("the operator ended"),
+            () = story => {}
+        }
+    });
+}
+
+/// The release in which one workload never runs: no node has what it asks for.
+fn never_running() -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut files = two();
+    let path = "manifests/controller.yaml";
+    let workload: serde_json::Value = serde_yaml_of(&files[path]);
+    let mut workload = workload;
+    workload["spec"]["template"]["spec"]["nodeSelector"] = json!({"gpu": "yes"});
+    files.insert(path.to_owned(), workload.to_string().into_bytes());
+    files
+}
+
+/// The object of a manifest, as the release reads it.
+fn serde_yaml_of(manifest: &[u8]) -> serde_json::Value {
+    let release = scantling_release::Release::read(
+        &[
+            ("release.yaml".to_owned(), b"apiVersion: scantling.dev/v1alpha1\nkind: Release\nname: a\nversion: 1.0.0\nnamespace: ours\nmanifests: [m.yaml]\n".to_vec()),
+            ("m.yaml".to_owned(), manifest.to_vec()),
+        ]
+        .into_iter()
+        .collect(),
+        &scantling_release::Settings::default(),
+    )
+    .unwrap();
+    release.objects[0].value.clone()
+}
+
+#[test]
+fn a_release_that_never_works_is_rolled_back_once_and_the_platform_says_why() {
+    play(|cell| async move {
+        installed(&cell).await;
+        let (_goes_on, stop) = watch::channel(false);
+        let gate = Gate::default();
+        let story = async {
+            cell.settled_on("1.0.0", LIMIT).await;
+            cell.specify(json!({"onFailure": "rollback"})).await;
+            let before = cell.controller();
+            let ended = cell.upgrade("broken", &never_running(), None).await.unwrap();
+            let Err(RunError::Stopped { why, .. }) = ended else { panic!("{ended:?}") };
+            assert!(why.contains("Deployment ours/controller is not healthy"), "{why}");
+            assert!(why.contains("Unschedulable"), "{why}");
+            cell.until("2.0.0 was rolled back", LIMIT, async || cell.condition("Ready").1 == "RolledBack")
+                .await;
+            assert_eq!(cell.installed().await.as_deref(), Some("1.0.0"));
+            assert_eq!(cell.controller(), before);
+            let (_, _, message) = cell.condition("Ready");
+            assert!(
+                message.contains("2.0.0 was rolled back") && message.contains("Unschedulable"),
+                "{message}"
+            );
+            // Not again and again.
+            let writes = gate.writes();
+            sleep(Duration::from_mins(30)).await;
+            assert_eq!(cell.condition("Ready").1, "RolledBack");
+            assert!(gate.writes() - writes < 200, "{}", gate.writes() - writes);
         };
         tokio::select! {
             () = cell.operates("a", &gate, stop) => panic!("the operator ended"),

@@ -396,8 +396,14 @@ impl Session<'_> {
     }
 
     pub(crate) fn not_written(&mut self, step: &Step, error: ClusterError) -> Stop {
+        self.will_not_be_written(step, &error);
+        Stop::Cluster(error)
+    }
+
+    /// Tells that an object is not written, and the server's words.
+    pub(crate) fn will_not_be_written(&mut self, step: &Step, error: &ClusterError) {
         let file = self.release.objects.iter().find(|o| o.key == step.key).and_then(|o| o.place.file.clone());
-        let field = match &error {
+        let field = match error {
             ClusterError::Invalid { fields, .. } => fields.first().cloned(),
             _ => None,
         };
@@ -407,6 +413,5 @@ impl Session<'_> {
                 .with_cause(error.to_string()),
         );
         self.ended(step, Outcome::Failed, error.to_string());
-        Stop::Cluster(error)
     }
 }

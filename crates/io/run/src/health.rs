@@ -12,6 +12,7 @@ use crate::event::What;
 use crate::report::Stop;
 use crate::session::Session;
 use crate::wait::Wait;
+use crate::why::why_not_ready;
 
 /// Between two looks at an object. Rollouts take seconds to minutes.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -68,10 +69,18 @@ impl Session<'_> {
                     if let Some(set) = &object {
                         self.replace_stuck_pod(key, set).await?;
                     }
+                    let missing = match &object {
+                        Some(object) if wait.is_long() => self.with_reason(object, missing).await,
+                        _ => missing,
+                    };
                     self.pause(&mut wait, missing).await;
                     object = self.read(key).await?;
                 }
                 Health::NotYet(why) | Health::Failed(why) => {
+                    let why = match &object {
+                        Some(object) => self.with_reason(object, why).await,
+                        None => why,
+                    };
                     let place = Place { object: Some(key.to_string()), ..Place::default() };
                     let waited = limit.as_secs();
                     self.report.findings.push(
@@ -83,6 +92,16 @@ impl Session<'_> {
                     return Err(Stop::Halt(format!("{key} is not healthy: {why}")));
                 }
             }
+        }
+    }
+}
+
+impl Session<'_> {
+    /// What is missing of an object, with what its pods say.
+    async fn with_reason(&self, object: &Value, missing: String) -> String {
+        match why_not_ready(&self.env.cluster, &self.served, object).await {
+            Some(why) => format!("{missing}; {why}"),
+            None => missing,
         }
     }
 }

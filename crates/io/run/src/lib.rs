@@ -61,6 +61,7 @@ mod uninstall;
 mod upgrade;
 mod verify;
 mod wait;
+mod why;
 mod wish;
 
 pub use books::Books;

@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::apply::AT_ONCE;
 use crate::desired::{default_import_mode, types_of};
 use crate::event::{Stage, What};
-use crate::journal::{JOURNAL_NAME, Journal};
+use crate::history::{self, Ended};
+use crate::journal::{Action, JOURNAL_NAME, Journal};
 use crate::report::Stop;
 use crate::session::Session;
 use crate::state::{SYSTEM_NAMESPACE, State};
@@ -22,16 +23,16 @@ impl Session<'_> {
         self.stage = Stage::Read;
         self.served = self.env.cluster.served().await?;
         self.read_state().await?;
+        self.report.from = self.comes_from();
         self.tell(What::Started {
             release: self.report.release.clone(),
             version: self.report.version.clone(),
-            from: self.previous.version.clone(),
+            from: self.report.from.clone(),
         });
         if self.report.continued {
             let (started, reached) = (self.journal.started.clone(), self.journal.reached.clone());
             self.tell(What::Continued { started, reached });
         }
-        self.report.from.clone_from(&self.previous.version);
         self.nodes = self.list("", "Node", None).await?.iter().map(NodeFacts::read).collect();
         self.nodes.sort_by(|a, b| a.name.cmp(&b.name));
         self.read_objects(kinds).await?;
@@ -45,6 +46,19 @@ impl Session<'_> {
             objects: self.live.len(),
         });
         Ok(())
+    }
+
+    /// The version that the run comes from: the one that is installed, but for going back from an upgrade that stopped, which
+    /// was never installed whole.
+    fn comes_from(&self) -> Option<String> {
+        let installed = self.previous.version.clone();
+        if self.journal.action != Action::Rollback || installed.as_ref() != Some(&self.report.version) {
+            return installed;
+        }
+        let open = self.open_run().ok().flatten().map(|run| run.version);
+        let last = history::read(&self.system_maps).into_iter().next();
+        let stopped = last.filter(|run| run.outcome == Ended::Stopped).map(|run| run.version);
+        [open, stopped].into_iter().flatten().find(|version| *version != self.report.version).or(installed)
     }
 
     /// Every object of a kind that the server serves; none if it does not.

@@ -18,7 +18,10 @@ use crate::history::{self, PastRun};
 use crate::journal::{Action, JOURNAL_NAME, Journal};
 use crate::report::RunError;
 use crate::state::{SYSTEM_NAMESPACE, State};
+use crate::why::why_not_ready;
 
+/// Workloads that do not work and are asked why: each costs a request or two, and the first ones tell enough.
+const EXPLAINED: usize = 20;
 /// A lease that seems old is looked at again after this time; its holder renews it three times in its duration.
 const LOOK_AGAIN: Duration = Duration::from_secs(7);
 
@@ -121,8 +124,15 @@ pub async fn status(env: &Environment) -> Result<Status, RunError> {
         };
         Some(Unhealthy { key: key.clone(), why })
     });
+    let mut unhealthy: Vec<Unhealthy> = unhealthy.collect();
+    for it in unhealthy.iter_mut().filter(|it| it.key.group == "apps").take(EXPLAINED) {
+        let Some(object) = live.get(&it.key) else { continue };
+        if let Some(said) = why_not_ready(&env.cluster, &served, object).await {
+            it.why = format!("{}; {said}", it.why);
+        }
+    }
     Ok(Status {
-        unhealthy: unhealthy.collect(),
+        unhealthy,
         missing,
         installed: state.map(|s| Installed {
             release: s.release,

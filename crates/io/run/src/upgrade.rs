@@ -219,6 +219,7 @@ impl Session<'_> {
         }
         if steps.iter().any(Step::writes) {
             self.check_rights().await?;
+            self.refuse_what_is_foreseen(&steps).await?;
         }
         let made = |s: &&Step| matches!(s.outcome, Outcome::Created | Outcome::Replaced);
         let creates = steps.iter().filter(made).map(|s| s.key.clone());

@@ -249,7 +249,7 @@ fn wants_pods(live: &Value) -> bool {
 }
 
 /// A label selector in the words of a query; none if it is empty, which would select everything, or not one.
-fn selector(selector: &Value) -> Option<String> {
+pub(crate) fn selector(selector: &Value) -> Option<String> {
     let mut terms = Vec::new();
     for (key, value) in object::mapping(selector, "/matchLabels").into_iter().flatten() {
         terms.push(format!("{key}={}", value.as_str()?));

@@ -34,6 +34,11 @@ impl Wait {
         Instant::now() >= self.deadline
     }
 
+    /// Whether it is looked as seldom as it ever will be: what is to come soon has come by then.
+    pub(crate) fn is_long(&self) -> bool {
+        self.pause >= self.longest
+    }
+
     /// Whether it had to be waited at all.
     pub(crate) fn has_waited(&self) -> bool {
         self.told.is_some()

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use scantling_api::{ObjectKey, object};
 use scantling_observed::{Names, PodRecord};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::error::{Skipped, Why};
+use crate::index::{INDEX_VERSION, Index};
 use crate::limits::Limits;
 use crate::parse::{Parsed, parse};
 use crate::piece::{Form, ItemKind};
@@ -15,8 +17,6 @@ use crate::snapshot::{NotSeen, Repeated, Snapshot};
 
 /// Longest name that an object can have.
 const MAX_NAME: usize = 253;
-/// The form of our own snapshots that this program knows.
-pub(crate) const INDEX_VERSION: &str = "scantling.dev/v1";
 
 /// The text of an object that waits for the end of its list.
 #[derive(Debug)]
@@ -222,17 +222,21 @@ impl<'a> Collector<'a> {
             let why = format!("its form is `{version}`, and `{INDEX_VERSION}` is known");
             return self.skip(path, None, Why::Index(why));
         }
-        let taken = object::text(index, "/taken");
-        if !taken.is_empty() {
-            self.snapshot.taken = Some(taken.to_owned());
+        let index = match Index::deserialize(index) {
+            Ok(index) => index,
+            Err(error) => return self.skip(path, None, Why::Index(error.to_string())),
+        };
+        if index.finished.is_empty() {
+            self.skip(path, None, Why::Unfinished);
         }
-        for resource in index.get("resources").and_then(Value::as_array).into_iter().flatten() {
-            let text = |name: &str| resource.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let why = text("notSeen");
-            if !why.is_empty() {
-                let missing = Some(text("missingRight")).filter(|right| !right.is_empty());
-                self.snapshot.not_seen.push(NotSeen { resource: text("resource"), why, missing });
-            }
+        self.snapshot.taken = Some(index.taken).filter(|taken| !taken.is_empty());
+        for resource in index.resources.into_iter().filter(|resource| !resource.not_seen.is_empty()) {
+            let missing = Some(resource.missing_right).filter(|right| !right.is_empty());
+            self.snapshot.not_seen.push(NotSeen {
+                resource: resource.resource,
+                why: resource.not_seen,
+                missing,
+            });
         }
     }
 

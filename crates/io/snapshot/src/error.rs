@@ -74,6 +74,8 @@ pub enum Why {
     TooMany(usize),
     /// Lines between objects that are none.
     Lines(u64),
+    /// A snapshot of ours whose taking was ended before it was complete.
+    Unfinished,
     /// The index of a snapshot of a form that this program does not know.
     Index(String),
 }
@@ -95,6 +97,9 @@ impl fmt::Display for Why {
             Self::FileTooLarge(limit) => write!(f, "the file goes on after {limit} bytes, which is not read"),
             Self::TooMany(limit) => write!(f, "more than {limit} objects; what comes after was not read"),
             Self::Lines(count) => write!(f, "{count} lines between objects that are none"),
+            Self::Unfinished => f.write_str(
+                "the snapshot is not complete; `scantling snapshot` with the same folder continues it",
+            ),
             Self::Index(why) => write!(f, "the index of a snapshot that cannot be read: {why}"),
         }
     }

@@ -15,6 +15,8 @@ pub struct Limits {
     pub objects: usize,
     /// Bytes of objects that wait for the end of their list, which says their kind.
     pub waiting_bytes: usize,
+    /// Bytes that are read at once: many objects, and little enough to stay in a processor's cache.
+    pub block_bytes: u64,
     /// Reasons for not reading something that are kept one by one; the others are counted.
     pub skipped: usize,
 }
@@ -28,6 +30,7 @@ impl Default for Limits {
             object_bytes: 16 << 20,
             objects: 3_000_000,
             waiting_bytes: 64 << 20,
+            block_bytes: 512 << 10,
             skipped: 10_000,
         }
     }

@@ -9,6 +9,7 @@ use serde::de::{DeserializeSeed, Deserializer as _, IgnoredAny, MapAccess, Visit
 use serde_json::Value;
 
 use crate::error::Why;
+use crate::index::{INDEX_KIND, INDEX_VERSION};
 use crate::limits::LIST_DEPTH;
 use crate::piece::{Form, ItemKind};
 use crate::prune::prune;
@@ -31,10 +32,6 @@ pub(crate) enum Parsed {
     Bad(Why),
 }
 
-/// The kind of the index that a snapshot of ours has.
-pub(crate) const INDEX_KIND: &str = "SnapshotIndex";
-/// Its group.
-pub(crate) const INDEX_GROUP: &str = "scantling.dev";
 /// What the kubelet says about images; of all events, these tell what happened.
 const IMAGE_EVENTS: [&str; 8] = [
     "Pulling",
@@ -140,7 +137,7 @@ fn object(gvk: &GroupVersionKind, read: impl FnOnce(Keep) -> Result<Value, serde
         Ok(value) => value,
         Err(error) => return Parsed::Bad(malformed(&error)),
     };
-    if gvk.kind == INDEX_KIND && gvk.group == INDEX_GROUP {
+    if gvk.kind == INDEX_KIND && INDEX_VERSION.starts_with(&format!("{}/", gvk.group)) {
         return Parsed::Index(value);
     }
     if is_empty_list(gvk, &value) {

@@ -20,8 +20,8 @@ use crate::snapshot::{Progress, Snapshot};
 use crate::sniff::{Looks, is_log, looks};
 use crate::{json, yaml};
 
-/// Bytes that are read at once: many objects, and little enough to stay in a processor's cache.
-const BLOCK: u64 = 512 << 10;
+/// Bytes at the beginning of a file by which it is told what it holds.
+const SNIFFED: u64 = 64 << 10;
 /// Threads that parse. The third, which splits, needs a quarter of the time of one of them.
 const PARSERS: usize = 2;
 /// Blocks that wait for a parser, and for the collector.
@@ -76,13 +76,39 @@ pub fn read(
         drop((results, taken));
         let stop_here = &stop;
         scope.spawn(move || {
-            let mut producer = Producer { jobs, number: 0, limits, stop: stop_here };
+            let mut send = |job: Job| {
+                if stop_here.load(Ordering::Relaxed) {
+                    Err(Stopped)
+                } else {
+                    jobs.send(job).map_err(|_| Stopped)
+                }
+            };
+            let mut producer = Producer { send: &mut send, number: 0, limits };
             // It ends early when nobody wants more.
             let _ = files.iter().try_for_each(|file| producer.file(file));
         });
         gather(&collected, &mut collector, &stop, total, progress);
     });
     Ok(collector.finish())
+}
+
+/// Reads one text, without threads: for what is no file.
+pub fn read_text(name: &str, text: impl Read + Send + 'static, limits: &Limits) -> Snapshot {
+    let mut collector = Collector::new(limits);
+    let mut names = Names::new();
+    let file: Arc<str> = Arc::from(name);
+    let mut held_objects = false;
+    let mut send = |job: Job| {
+        let read = parse_job(job, &mut names);
+        take_part(read, &mut collector, &mut held_objects);
+        if collector.is_full() { Err(Stopped) } else { Ok(()) }
+    };
+    let mut producer = Producer { send: &mut send, number: 0, limits };
+    let _ = match unpacked(text) {
+        Ok(reader) => producer.text(&file, reader),
+        Err(error) => producer.nothing(&file, Why::Unreachable(error.to_string())),
+    };
+    collector.finish()
 }
 
 /// A part of a file on its way to a parser.
@@ -107,10 +133,9 @@ struct ReadPart {
 struct Stopped;
 
 struct Producer<'a> {
-    jobs: SyncSender<Job>,
+    send: &'a mut dyn FnMut(Job) -> Result<(), Stopped>,
     number: u64,
     limits: &'a Limits,
-    stop: &'a AtomicBool,
 }
 
 /// Either way of splitting.
@@ -165,13 +190,14 @@ impl Producer<'_> {
 
     fn text(&mut self, name: &Arc<str>, mut reader: impl Read) -> Result<(), Stopped> {
         let mut begin = Vec::new();
-        let mut read = |into: &mut Vec<u8>| {
+        let block = self.limits.block_bytes.max(1);
+        let mut read = |into: &mut Vec<u8>, bytes: u64| {
             let before = into.len();
-            into.reserve(usize::try_from(BLOCK).unwrap_or_default() + 64);
-            let result = reader.by_ref().take(BLOCK).read_to_end(into);
+            into.reserve(usize::try_from(bytes).unwrap_or_default() + 64);
+            let result = reader.by_ref().take(bytes).read_to_end(into);
             (result, (into.len() - before) as u64)
         };
-        let (mut result, mut bytes) = read(&mut begin);
+        let (mut result, mut bytes) = read(&mut begin, block.max(SNIFFED));
         let mut splitter = match looks(&begin) {
             Looks::Json => Splitter::Json(json::Splitter::new(self.limits.object_bytes)),
             Looks::Yaml => Splitter::Yaml(yaml::Splitter::new(self.limits.object_bytes)),
@@ -184,8 +210,16 @@ impl Producer<'_> {
                 return self.nothing(name, why);
             }
         };
-        *splitter.room() = begin;
         let mut total = bytes;
+        // Of a small block, the first bytes are several.
+        let mut first = begin.chunks(usize::try_from(block).unwrap_or(usize::MAX)).peekable();
+        while let Some(chunk) = first.next() {
+            splitter.room().extend_from_slice(chunk);
+            if first.peek().is_some() {
+                let pieces = splitter.pieces();
+                self.send(name, pieces, 0, false)?;
+            }
+        }
         let cut = loop {
             match result {
                 Err(error) => break Some(Why::Unreachable(format!("the file cannot be read on: {error}"))),
@@ -200,7 +234,7 @@ impl Producer<'_> {
             if splitter.is_over() {
                 break None;
             }
-            (result, bytes) = read(splitter.room());
+            (result, bytes) = read(splitter.room(), block);
             total += bytes;
         };
         self.send(name, splitter.finish(cut), 0, true)
@@ -213,15 +247,12 @@ impl Producer<'_> {
         bytes: u64,
         is_last: bool,
     ) -> Result<(), Stopped> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Stopped);
-        }
         if pieces.is_empty() && bytes == 0 && !is_last {
             return Ok(());
         }
         let job = Job { number: self.number, file: Arc::clone(file), pieces, bytes, is_last };
         self.number += 1;
-        self.jobs.send(job).map_err(|_| Stopped)
+        (self.send)(job)
     }
 }
 
@@ -244,13 +275,15 @@ fn parse_jobs(jobs: &Mutex<Receiver<Job>>, results: &SyncSender<ReadPart>) {
         // Nobody panics while holding it; if somebody did, there would be nothing to go on with.
         let next = jobs.lock().ok().and_then(|jobs| jobs.recv().ok());
         let Some(job) = next else { return };
-        let done = job.pieces.into_iter().flat_map(|piece| parse_piece(piece, &mut names)).collect();
-        let read =
-            ReadPart { number: job.number, file: job.file, done, bytes: job.bytes, is_last: job.is_last };
-        if results.send(read).is_err() {
+        if results.send(parse_job(job, &mut names)).is_err() {
             return;
         }
     }
+}
+
+fn parse_job(job: Job, names: &mut Names) -> ReadPart {
+    let done = job.pieces.into_iter().flat_map(|piece| parse_piece(piece, names)).collect();
+    ReadPart { number: job.number, file: job.file, done, bytes: job.bytes, is_last: job.is_last }
 }
 
 fn parse_piece(piece: Piece, names: &mut Names) -> Vec<Done> {
@@ -290,22 +323,27 @@ fn gather(
         early.insert(result.number, result);
         while let Some(result) = early.remove(&next) {
             next += 1;
-            held_objects |= result.done.iter().any(|done| !matches!(done, Done::Bad { .. }));
-            for done in result.done {
-                collector.take(&result.file, done);
-            }
-            if result.is_last {
-                collector.end_of_file(&result.file);
-                if held_objects {
-                    collector.file();
-                }
-                held_objects = false;
-            }
-            let bytes = collector.bytes(result.bytes);
+            let bytes = take_part(result, collector, &mut held_objects);
             progress(&Progress { bytes, total, objects: collector.objects() });
         }
         if collector.is_full() {
             stop.store(true, Ordering::Relaxed);
         }
     }
+}
+
+/// Takes one part; `held_objects` is whether its file has held any so far. All bytes that were taken.
+fn take_part(part: ReadPart, collector: &mut Collector<'_>, held_objects: &mut bool) -> u64 {
+    *held_objects |= part.done.iter().any(|done| !matches!(done, Done::Bad { .. }));
+    for done in part.done {
+        collector.take(&part.file, done);
+    }
+    if part.is_last {
+        collector.end_of_file(&part.file);
+        if *held_objects {
+            collector.file();
+        }
+        *held_objects = false;
+    }
+    collector.bytes(part.bytes)
 }

@@ -29,7 +29,7 @@ static ANNOTATIONS: Rule = But(&[
     ("alm-examples", &Nothing),
     ("operatorframework.io/suggested-namespace-template", &Nothing),
 ]);
-static OBJECT: Rule = But(&[("metadata", &METADATA)]);
+pub(crate) static OBJECT: Rule = But(&[("metadata", &METADATA)]);
 /// Of what there are many old ones of, whose pods say the rest: the images.
 static OLD_TEMPLATES: Rule = Only(&[
     ("apiVersion", &Whole),
@@ -82,14 +82,24 @@ static CLUSTER_SERVICE_VERSION: Rule = But(&[
     ("status", &Only(&[("phase", &Whole), ("reason", &Whole), ("message", &Whole)])),
 ]);
 
-/// The rule of a kind; none if nothing of it says anything about images or configuration.
-pub(crate) fn rule(group: &str, kind: &str) -> Option<&'static Rule> {
-    Some(match (group, kind) {
+/// Does nothing of a kind say anything about images or configuration?
+pub(crate) fn is_passed_over(group: &str, kind: &str) -> bool {
+    matches!(
+        (group, kind),
         ("coordination.k8s.io", "Lease")
-        | ("discovery.k8s.io", "EndpointSlice")
-        | ("", "Endpoints" | "ComponentStatus")
-        | ("apps", "ControllerRevision")
-        | ("apiregistration.k8s.io" | "metrics.k8s.io" | "packages.operators.coreos.com", _) => return None,
+            | ("discovery.k8s.io", "EndpointSlice")
+            | ("", "Endpoints" | "ComponentStatus")
+            | ("apps", "ControllerRevision")
+            | ("apiregistration.k8s.io" | "metrics.k8s.io" | "packages.operators.coreos.com", _)
+    )
+}
+
+/// The rule of a kind; none if it is passed over.
+pub(crate) fn rule(group: &str, kind: &str) -> Option<&'static Rule> {
+    if is_passed_over(group, kind) {
+        return None;
+    }
+    Some(match (group, kind) {
         ("apps", "ReplicaSet") => &OLD_TEMPLATES,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => &DEFINITION,
         ("operators.coreos.com", "ClusterServiceVersion") => &CLUSTER_SERVICE_VERSION,

@@ -44,6 +44,11 @@ impl<'a> Notebook<'a> {
         self.annotation(annotations::SELECTION).filter(|selection| !selection.is_empty())
     }
 
+    /// Where the catalogue is that it is chosen from, if its owner says so.
+    pub fn catalogue_namespace(self) -> Option<&'a str> {
+        self.annotation(annotations::IMAGE_NAMESPACE).filter(|namespace| !namespace.is_empty())
+    }
+
     /// Is it stopped?
     pub fn is_stopped(self) -> bool {
         self.annotation(annotations::STOPPED).is_some()

@@ -127,6 +127,8 @@ pub fn rights(release: &Release) -> Vec<PolicyRule> {
     for namespace in namespaces {
         // Images are brought to nodes by pods, and what runs is read from pods.
         rights.add(Some(namespace), "", "pods", &APPLY);
+        // What keeps a pod from starting is told by events.
+        rights.add(Some(namespace), "", "events", &["list"]);
         rights.add(Some(namespace), "", "serviceaccounts", &["get"]);
         rights.add(Some(namespace), "", "secrets", &["get"]);
     }

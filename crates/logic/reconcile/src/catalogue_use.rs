@@ -20,9 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::ObjectKey;
 use scantling_image::{Digest, Reference};
-use scantling_observed::{
-    Notebook, NotebookImage, NotebookImageStatus, Observed, Pod, View as _, annotations,
-};
+use scantling_observed::{Notebook, NotebookImage, NotebookImageStatus, Observed, Pod, View as _};
 use serde_json::json;
 
 use crate::action::{Action, Target};
@@ -85,7 +83,7 @@ fn entries_of<'a>(
     platform_namespace: &str,
     notebook: Notebook<'_>,
 ) -> BTreeSet<(&'a str, &'a str)> {
-    let namespace = notebook.annotation(annotations::IMAGE_NAMESPACE).filter(|name| !name.is_empty());
+    let namespace = notebook.catalogue_namespace();
     let selected = notebook
         .selection()
         .and_then(|selection| catalogue.select(namespace.unwrap_or(platform_namespace), selection).ok());

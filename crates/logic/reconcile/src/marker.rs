@@ -89,8 +89,7 @@ fn selected<'a>(
     pod: Pod<'_>,
 ) -> Option<(&'a Entry, &'a str)> {
     let notebook = observed.notebook_of(pod)?;
-    let namespace =
-        notebook.annotation(annotations::IMAGE_NAMESPACE).filter(|namespace| !namespace.is_empty());
+    let namespace = notebook.catalogue_namespace();
     let entry = catalogue.select(namespace.unwrap_or(context.namespace), notebook.selection()?).ok()?;
     Some((entry, notebook.container()?.name()))
 }

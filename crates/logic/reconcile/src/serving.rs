@@ -299,7 +299,7 @@ impl<'a> One<'a> {
     }
 
     fn is_stopped(self) -> bool {
-        self.service.annotation("serving.kserve.io/stop") == Some("true")
+        self.service.annotation(fields::STOP) == Some("true")
     }
 
     /// How many pods; none when somebody else decides.
@@ -307,7 +307,7 @@ impl<'a> One<'a> {
         if self.is_stopped() {
             return Some(0);
         }
-        let external = self.service.annotation("serving.kserve.io/autoscalerClass") == Some("external");
+        let external = self.service.annotation(fields::AUTOSCALER_CLASS) == Some("external");
         (!external).then(|| i64::from(predictor.min_replicas.unwrap_or(1)))
     }
 

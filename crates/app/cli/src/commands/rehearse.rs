@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use scantling_files::{Limits, read_file, read_tree, write_file};
 use scantling_finding::Finding;
 use scantling_rehearse::scenario::{SCENARIO_FILE, Scenario, ScenarioError};
@@ -61,7 +59,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         seed: arguments.seed,
         kill: None,
     };
-    let spinner = spinner();
+    let spinner = terminal::spinner();
     let shown = spinner.clone();
     let progress: Progress = Arc::new(move |line| {
         shown.set_message(terminal::plain(&scantling_report::rehearsal::story_line(line)));
@@ -99,16 +97,6 @@ pub(crate) fn read(path: &Utf8Path) -> Result<Scenario, Failure> {
             .extend(outside.tree.into_iter().map(|(file, bytes)| (format!("{folder}/{file}"), bytes)));
     }
     Scenario::read(&reading.tree).map_err(|error| failure(Box::new(error).into(), path))
-}
-
-fn spinner() -> ProgressBar {
-    let spinner = ProgressBar::new_spinner();
-    // A template that is a constant of this program; the default is as good should it ever not parse.
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
-        spinner.set_style(style);
-    }
-    spinner.enable_steady_tick(Duration::from_millis(100));
-    spinner
 }
 
 fn failure(error: RehearseError, example: &Utf8Path) -> Failure {

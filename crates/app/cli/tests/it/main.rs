@@ -15,3 +15,4 @@ mod output;
 mod refs;
 mod rehearse;
 mod sandbox;
+mod snapshot;

@@ -71,14 +71,17 @@ pub fn two() -> BTreeMap<String, Vec<u8>> {
     files("2.0.0", "1.0.0", "controller:2")
 }
 
-fn world() -> World {
+fn world(nodes: usize) -> World {
     let mut registry = RegistryServer::new();
     registry.add_host(HOST);
     for (repository, tag) in
         [("controller", "1"), ("controller", "2"), ("operator", "1.0.0"), ("operator", "2.0.0")]
     {
+        // The operator's image fetches models, too, and ends then.
+        let ends = if repository == "operator" { "fetch-model" } else { "never" };
         let description: ImageDescription = serde_json::from_value(json!({
             "platforms": [],
+            "labels": {"scantling.dev/sandbox-ends": ends},
             "layers": [{"python": {"path": "/opt/lib/python3.8/site-packages", "packages": {repository: tag}}}],
         }))
         .unwrap();
@@ -91,16 +94,22 @@ fn world() -> World {
         registry.push(HOST, repository, Some(tag), &pushed).unwrap();
     }
     let mut config = WorldConfig::new(7, Flavour::Kubernetes);
-    config.nodes = ["node-1", "node-2"].map(|name| NodeConfig::new(name, Platform::linux_amd64())).into();
+    config.nodes =
+        (1..=nodes).map(|n| NodeConfig::new(format!("node-{n}"), Platform::linux_amd64())).collect();
     World::new(config, registry)
 }
 
 /// Plays on a sandbox with virtual time.
 pub fn play<F: Future>(test: impl FnOnce(Cell) -> F) -> F::Output {
+    play_on(2, test)
+}
+
+/// The same, with so many nodes.
+pub fn play_on<F: Future>(nodes: usize, test: impl FnOnce(Cell) -> F) -> F::Output {
     let mut runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = runtime.enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let cell = Cell { sandbox: InProcess::new(world()), lines: Arc::default() };
+        let cell = Cell { sandbox: InProcess::new(world(nodes)), lines: Arc::default() };
         let sandbox = cell.sandbox.clone();
         sandbox.pace(test(cell)).await
     })

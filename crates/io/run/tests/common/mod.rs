@@ -38,6 +38,9 @@ type Mutation = (String, fn(&mut Value));
 type Interlude = (Method, String, fn(&Sandbox));
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
+/// After how many writes everybody is turned away, and with which status.
+type Away = (usize, Option<u16>);
+
 /// When the client is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
@@ -72,7 +75,7 @@ pub struct Sandbox {
     /// Reads that fail, and the status of the answer.
     failing: Arc<Mutex<Vec<(String, u16)>>>,
     /// After how many writes everybody is turned away, with which status; without one no answer comes.
-    away: Arc<Mutex<Option<(usize, Option<u16>)>>>,
+    away: Arc<Mutex<Option<Away>>>,
     killed: Arc<Notify>,
 }
 

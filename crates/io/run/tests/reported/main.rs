@@ -61,10 +61,11 @@ fn image_of(deployment: &Value) -> String {
     deployment.pointer("/spec/template/spec/containers/0/image").unwrap().as_str().unwrap().to_owned()
 }
 
-/// Pods whose name begins like this, with the `imageID` of their first container.
+/// Pods that stay and whose name begins like this, with the `imageID` of their first container.
 fn running(sandbox: &Sandbox, prefix: &str) -> Vec<(String, String)> {
     sandbox.now(|world| {
         let pods = world.objects().filter(|(key, _)| key.kind == "Pod" && key.name.starts_with(prefix));
+        let pods = pods.filter(|(_, pod)| pod.pointer("/metadata/deletionTimestamp").is_none());
         pods.map(|(key, pod)| {
             let id = pod.pointer("/status/containerStatuses/0/imageID").and_then(Value::as_str);
             (key.name.clone(), id.unwrap_or_default().to_owned())

@@ -284,3 +284,41 @@ async fn an_upgraded_service_is_a_fresh_one() {
     assert_eq!(ports(&upgraded), ports(&fresh));
     assert_eq!(brought(&upgraded, &taking).await.writes, 0);
 }
+
+/// kubernetes/kubernetes#108081: the release's fields and somebody's are valid alone and refused together, on every run.
+#[tokio::test(start_paused = true)]
+async fn what_the_server_would_refuse_is_told_before_anything_is_written() {
+    let budget = |limit: &str| {
+        format!(
+            "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {{name: a}}\nspec: {{selector: {{matchLabels: {{app: a}}}}{limit}}}\n"
+        )
+    };
+    let config = |text: &str| {
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c}}\ndata: {{a: '{text}'}}\n")
+    };
+    let sandbox = Sandbox::new(world(Flavour::Kubernetes, &["node-1"]), RegistryServer::new());
+    let first = lab("1.0.0", "", "", &[("budget.yaml", &budget("")), ("c.yaml", &config("1"))]);
+    brought(&sandbox, &first).await;
+    let at = "/apis/policy/v1/namespaces/platform/poddisruptionbudgets/a?fieldManager=console";
+    let patch = json!({"spec": {"minAvailable": 1}});
+    let (status, answer) = sandbox.act(Method::PATCH, at, "application/merge-patch+json", &patch);
+    assert_eq!(status, 200, "{answer}");
+    sandbox.take_writes();
+
+    let limit = budget(", maxUnavailable: 1");
+    let second = lab("2.0.0", "1.0.0", "", &[("budget.yaml", &limit), ("c.yaml", &config("2"))]);
+    let (ended, _) = sandbox.upgrade(&release(&second), &options(&second), 1).await.unwrap();
+    let Err(RunError::Refused { why, report }) = ended else { panic!("{ended:?}") };
+    assert!(why.contains("PodDisruptionBudget platform/a") && why.contains("cannot be both set"), "{why}");
+    let finding = report.findings.iter().find(|f| f.code.as_str() == "SCN0807").unwrap();
+    assert_eq!(finding.place.object.as_deref(), Some("PodDisruptionBudget platform/a"));
+    let writes: Vec<String> =
+        sandbox.take_writes().into_iter().filter(|w| !w.contains("/poddisruptionbudgets/")).collect();
+    assert_eq!(writes, Vec::<String>::new());
+    assert_eq!(sandbox.object(&key("ConfigMap", "c")).unwrap()["data"]["a"], "1");
+    // When that field is gone it goes on.
+    let patch = json!({"spec": {"minAvailable": null}});
+    sandbox.act(Method::PATCH, at, "application/merge-patch+json", &patch);
+    brought(&sandbox, &second).await;
+    assert_eq!(sandbox.object(&key("ConfigMap", "c")).unwrap()["data"]["a"], "2");
+}

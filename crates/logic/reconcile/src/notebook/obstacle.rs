@@ -74,8 +74,8 @@ fn last_seen(event: &Value) -> Option<i64> {
 
 /// Why a pod does not start, as its node or the scheduler says.
 pub(super) fn trouble(pod: Pod<'_>) -> Option<Refusal> {
-    let (reason, message) = pod.trouble()?;
-    let (reason, fix) = match reason {
+    let (own, message) = pod.trouble()?;
+    let (reason, fix) = match own {
         // These take turns while the kubelet tries again.
         "ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName" => (
             "ImagePull",
@@ -90,8 +90,9 @@ pub(super) fn trouble(pod: Pod<'_>) -> Option<Refusal> {
         }
         _ => ("NotStarting", "its node reports"),
     };
-    let message = if message.is_empty() { fix.to_owned() } else { format!("{fix}: {}", shortened(message)) };
-    Some(Refusal { reason, message })
+    // The reason in the cluster's own word, by which people look for it.
+    let message = if message.is_empty() { String::new() } else { format!(": {}", shortened(message)) };
+    Some(Refusal { reason, message: format!("{fix}: {own}{message}") })
 }
 
 fn shortened(message: &str) -> String {

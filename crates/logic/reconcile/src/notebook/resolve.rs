@@ -98,8 +98,7 @@ pub(super) fn resolve<'a>(
             },
         };
     };
-    let namespace = notebook.annotation(annotations::IMAGE_NAMESPACE).filter(|ns| !ns.is_empty());
-    let namespace = namespace.unwrap_or(context.namespace);
+    let namespace = notebook.catalogue_namespace().unwrap_or(context.namespace);
     match catalogue.select(namespace, selection) {
         Ok(entry) => Ok(Resolved::Entry(entry)),
         Err(Unresolved::Unknown { known }) => Err(unknown(selection, namespace, &known)),

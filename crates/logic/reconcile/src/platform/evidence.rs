@@ -44,7 +44,7 @@ impl Running {
         } else {
             self.loose.get_or_insert_with(|| place.clone());
         }
-        let at = notebook.annotation(annotations::IMAGE_NAMESPACE).filter(|namespace| !namespace.is_empty());
+        let at = notebook.catalogue_namespace();
         let entry = notebook
             .selection()
             .and_then(|selection| catalogue.select(at.unwrap_or(context.namespace), selection).ok());

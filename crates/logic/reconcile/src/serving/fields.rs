@@ -4,6 +4,19 @@ use serde_json::Value;
 
 use Use::{Honoured, Ignored, Refused};
 
+use crate::isolation::ALLOW_FROM;
+
+/// The mode of deployment that a client asks for.
+pub(crate) const DEPLOYMENT_MODE: &str = "serving.kserve.io/deploymentMode";
+/// `true` on a service or a runtime makes updates of the runtime wait; `false` on a service lets them come whatever the platform says.
+pub(crate) const DISABLE_AUTO_UPDATE: &str = "serving.kserve.io/disable-auto-update";
+/// `true` stops a service.
+pub(crate) const STOP: &str = "serving.kserve.io/stop";
+/// `external` leaves the number of pods to somebody else.
+pub(crate) const AUTOSCALER_CLASS: &str = "serving.kserve.io/autoscalerClass";
+/// A change of its value takes what waits, and the newest image that fetches. The Deployment remembers the value that it was written for.
+pub(crate) const ROLL: &str = "scantling.dev/roll";
+
 /// What becomes of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
@@ -257,25 +270,21 @@ pub const RUNTIME_FIELDS: &[Field] = &[
 
 /// Annotations of an `InferenceService` (and, where said, of a runtime) that mean something here.
 pub const ANNOTATIONS: &[Field] = &[
-    field("serving.kserve.io/deploymentMode", Honoured, "`Standard` or `RawDeployment`; others are refused"),
+    field(DEPLOYMENT_MODE, Honoured, "`Standard` or `RawDeployment`; others are refused"),
     field(
-        "serving.kserve.io/disable-auto-update",
+        DISABLE_AUTO_UPDATE,
         Honoured,
-        "on a service or a runtime: `true` makes updates of the runtime wait",
+        "on a service or a runtime: `true` makes updates of the runtime wait; `false` on a service lets them come whatever the platform's policy says",
     ),
-    field("serving.kserve.io/stop", Honoured, "`true`: no pods"),
+    field(STOP, Honoured, "`true`: no pods"),
+    field(AUTOSCALER_CLASS, Honoured, "`external`: the number of pods is left to an autoscaler of yours"),
     field(
-        "serving.kserve.io/autoscalerClass",
-        Honoured,
-        "`external`: the number of pods is left to an autoscaler of yours",
-    ),
-    field(
-        "scantling.dev/roll",
+        ROLL,
         Honoured,
         "ours: a change of its value takes an update that waits, and the newest image that fetches models",
     ),
     field(
-        "scantling.dev/allow-from",
+        ALLOW_FROM,
         Honoured,
         "ours: names of namespaces whose pods get an answer, with commas between them",
     ),

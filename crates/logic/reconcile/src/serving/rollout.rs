@@ -13,13 +13,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::desired::{self, CONTAINER, WRITTEN_FOR};
+use super::fields::DISABLE_AUTO_UPDATE;
+pub(crate) use super::fields::ROLL;
 use super::select::Runtime;
 use super::storage::FETCHER;
-
-/// `true` on a service or a runtime makes updates of the runtime wait; `false` on a service lets them come whatever the platform says.
-const DISABLE_AUTO_UPDATE: &str = "serving.kserve.io/disable-auto-update";
-/// A change of its value takes what waits, and the newest image that fetches. The Deployment remembers the value that it was written for.
-pub(crate) const ROLL: &str = "scantling.dev/roll";
 
 /// How a predictor's pods get their new template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

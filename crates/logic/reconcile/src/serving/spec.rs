@@ -8,7 +8,7 @@ use scantling_observed::View as _;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use super::fields::{self, ANNOTATIONS, LABELS, Use};
+use super::fields::{self, ANNOTATIONS, DEPLOYMENT_MODE, LABELS, Use};
 use super::refusal::Refusal;
 use super::{MAX_REPLICAS, MAX_SERVICE_NAME, One, invalid};
 
@@ -91,21 +91,20 @@ impl<'a> One<'a> {
 
     /// The mode of deployment: what the status remembers, else what the annotation says.
     pub(super) fn mode(self) -> Result<&'a str, Refusal> {
-        const ANNOTATION: &str = "serving.kserve.io/deploymentMode";
         let remembered = Some(self.service.status_text("deploymentMode")).filter(|mode| !mode.is_empty());
-        let mode = remembered.or_else(|| self.service.annotation(ANNOTATION)).unwrap_or("Standard");
+        let mode = remembered.or_else(|| self.service.annotation(DEPLOYMENT_MODE)).unwrap_or("Standard");
         match mode {
             "Standard" | "RawDeployment" => Ok(mode),
             mode if remembered.is_some() => Err(invalid(
                 "ModeNotSupported",
                 format!(
-                    "the service was made in mode {mode}, which stays with it; only Standard is supported: make it anew with annotation {ANNOTATION}: Standard"
+                    "the service was made in mode {mode}, which stays with it; only Standard is supported: make it anew with annotation {DEPLOYMENT_MODE}: Standard"
                 ),
             )),
             mode => Err(invalid(
                 "ModeNotSupported",
                 format!(
-                    "annotation {ANNOTATION}: {mode} is not supported: write Standard (or its older name RawDeployment)"
+                    "annotation {DEPLOYMENT_MODE}: {mode} is not supported: write Standard (or its older name RawDeployment)"
                 ),
             )),
         }

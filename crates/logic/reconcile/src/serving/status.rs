@@ -164,9 +164,10 @@ fn trouble(pod: Pod<'_>) -> Option<Trouble> {
         let text = text.unwrap_or_else(|| object::text(status, "/state/waiting/message"));
         let reason =
             if waits { waiting } else { ended.map_or("Error", |ended| object::text(ended, "/reason")) };
+        let back_off = if waits { format!(" ({waiting})") } else { String::new() };
         let what = match (exit_code, name) {
-            (Some(code), _) => format!("container {name} ended with {code}: {}", shortened(text)),
-            (None, _) => format!("container {name}: {}", shortened(text)),
+            (Some(code), _) => format!("container {name} ended with {code}{back_off}: {}", shortened(text)),
+            (None, _) => format!("container {name}: {waiting}: {}", shortened(text)),
         };
         return Some(Trouble {
             pod: pod.name().to_owned(),
@@ -180,7 +181,7 @@ fn trouble(pod: Pod<'_>) -> Option<Trouble> {
     Some(Trouble {
         pod: pod.name().to_owned(),
         reason: reason.to_owned(),
-        message: shortened(message),
+        message: format!("{reason}: {}", shortened(message)),
         exit_code: None,
         fetching: false,
     })

@@ -24,6 +24,8 @@ const FETCHED_VOLUME: &str = "kserve-provision-location";
 const CLAIM_VOLUME: &str = "kserve-pvc-source";
 /// The secret whose keys are data connections, as KServe has it.
 const CONNECTIONS: &str = "storage-config";
+/// What is said of a connection whose server could be anybody.
+const UNVERIFIED: &str = "asks to trust anybody who answers: use http:// inside the cluster, or a certificate of a known authority";
 /// Longest URI that is taken; longer ones would not fit into what shows them.
 const MAX_URI: usize = 2048;
 
@@ -249,8 +251,15 @@ impl Places<'_> {
             if object::text(&whole, "/type") != "s3" {
                 return refuse("SecretMalformed", format!("{place} is not of type s3; only s3 is supported"));
             }
-            if let Some(missing) = ["access_key_id", "secret_access_key"].into_iter().find(|name| !has(name))
-            {
+            let is = |name: &str, words: [&str; 3]| {
+                let written = whole.get(name).map(|value| value.to_string().trim_matches('"').to_owned());
+                written.is_some_and(|written| words.contains(&written.as_str()))
+            };
+            if is("verify_ssl", ["false", "False", "0"]) {
+                return refuse("TlsNotVerified", format!("{place} {UNVERIFIED}"));
+            }
+            let missing = ["access_key_id", "secret_access_key"].into_iter().find(|name| !has(name));
+            if let Some(missing) = missing.filter(|_| !is("anonymous", ["true", "True", "1"])) {
                 return refuse("SecretMalformed", format!("{place} has no {missing:?}: add it"));
             }
             let bucket_known = storage.parameters.get("bucket").is_some_and(|bucket| !bucket.is_empty());
@@ -320,13 +329,7 @@ impl Places<'_> {
                 continue;
             }
             if annotation("s3-verifyssl") == Some("0") {
-                return refuse(
-                    "TlsNotVerified",
-                    format!(
-                        "Secret {}/{name} asks with s3-verifyssl: \"0\" to trust anybody who answers: use http:// with s3-usehttps: \"0\" inside the cluster, or a certificate of a known authority",
-                        self.namespace
-                    ),
-                );
+                return refuse("TlsNotVerified", format!("Secret {}/{name} {UNVERIFIED}", self.namespace));
             }
             let anonymous = annotation("s3-useanoncredential") == Some("true");
             let mut env = Vec::new();

@@ -463,5 +463,5 @@ fn what_the_server_refuses_is_told_and_does_not_keep_back_the_status() {
     let status = place(&|action| matches!(action, Action::PatchStatus { .. }));
     assert!(status < place(&|action| matches!(action, Action::Create { .. } | Action::Apply { .. })));
     let subjects = wanted.iter().filter(|action| action.key().is_some_and(|key| key.name.starts_with("nb")));
-    assert!(subjects.map(|action| action.subject()).all(|subject| subject == Some(key("nb"))));
+    assert!(subjects.map(Action::subject).all(|subject| subject == Some(key("nb"))));
 }

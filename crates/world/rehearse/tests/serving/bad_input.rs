@@ -61,7 +61,7 @@ async fn what_cannot_be_served_is_told_with_the_fix() {
     stage
         .put(json!({
             "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "storage-config", "namespace": TEAM},
-            "data": {"broken": "Z2VoZWlt", "gs": "eyJ0eXBlIjoiZ3MifQ==", "keyless": "eyJ0eXBlIjoiczMiLCJhY2Nlc3Nfa2V5X2lkIjoiZ2VoZWltIn0="},
+            "data": {"anybody": "eyJ0eXBlIjoiczMiLCJ2ZXJpZnlfc3NsIjoiMCJ9", "open": "eyJ0eXBlIjoiczMiLCJhbm9ueW1vdXMiOnRydWV9", "broken": "Z2VoZWlt", "gs": "eyJ0eXBlIjoiZ3MifQ==", "keyless": "eyJ0eXBlIjoiczMiLCJhY2Nlc3Nfa2V5X2lkIjoiZ2VoZWltIn0="},
         }))
         .await;
     let connection = |key: &str| model(json!({"storageUri": null, "storage": {"key": key, "path": "iris"}}));
@@ -205,6 +205,20 @@ async fn what_cannot_be_served_is_told_with_the_fix() {
         ("half a secret", connection("half"), "StorageReady", "SecretMalformed", "AWS_SECRET_ACCESS_KEY"),
         ("no JSON", connection("broken"), "StorageReady", "SecretMalformed", "no JSON object"),
         ("another kind", connection("gs"), "StorageReady", "SecretMalformed", "only s3"),
+        (
+            "anybody",
+            connection("anybody"),
+            "StorageReady",
+            "TlsNotVerified",
+            "a certificate of a known authority",
+        ),
+        (
+            "no bucket, and no keys needed",
+            connection("open"),
+            "StorageReady",
+            "SecretMalformed",
+            "no \"bucket\"",
+        ),
         ("no key in it", connection("keyless"), "StorageReady", "SecretMalformed", "secret_access_key"),
     ];
     stage.put(stage.model("good")).await;
@@ -332,6 +346,34 @@ async fn a_quota_and_a_model_that_is_not_there_are_told() {
     assert_eq!(reason, "QuotaExceeded");
     assert!(message.contains("exceeded quota: team; ask for less in model.resources"), "{message}");
     assert!(written.contains("\"reason\":\"QuotaExceeded\""), "an event");
+    // Why a pod waits is said in the cluster's own word.
+    let mut pod = stage.ready_pods("iris")[0].clone();
+    pod["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
+    pod["status"]["containerStatuses"] = json!([{
+        "name": "kserve-container", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"x\": manifest unknown"}},
+    }]);
+    let waiting = pod.clone();
+    observed.insert(pod).unwrap();
+    let mut without_quota = deployment.clone();
+    without_quota["status"]["conditions"][1]["status"] = json!("False");
+    observed.insert(without_quota).unwrap();
+    let (reason, message, _) = told_of(&observed, "PredictorReady");
+    assert_eq!(reason, "ImagePullBackOff");
+    assert!(
+        message.ends_with(
+            "container kserve-container: ImagePullBackOff: Back-off pulling image \"x\": manifest unknown"
+        ),
+        "{message}"
+    );
+    let mut unplaced = waiting;
+    unplaced["status"] = json!({"phase": "Pending", "conditions": [
+        {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/2 nodes are available: 2 Insufficient cpu."},
+    ]});
+    observed.insert(unplaced).unwrap();
+    let (reason, message, _) = told_of(&observed, "PredictorReady");
+    assert_eq!(reason, "Unschedulable");
+    assert!(message.contains("Unschedulable: 0/2 nodes"), "{message}");
+    observed.insert(deployment.clone()).unwrap();
     // The init container has ended with an error; its last words are repeated.
     let mut pod = stage.ready_pods("iris")[0].clone();
     pod["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
@@ -344,6 +386,7 @@ async fn a_quota_and_a_model_that_is_not_there_are_told() {
     observed.insert(deployment).unwrap();
     let (reason, message, written) = told_of(&observed, "StorageReady");
     assert_eq!(reason, "ModelNotFetched");
+    assert!(message.contains("ended with 3 (CrashLoopBackOff)"), "{message}");
     assert!(message.ends_with("there is nothing at https://models.test/iris.joblib"), "{message}");
     assert!(written.contains("ModelLoadFailed") && written.contains("FailedToLoad"), "{written}");
 }

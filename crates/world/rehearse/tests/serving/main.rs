@@ -4,6 +4,7 @@
 #![allow(clippy::large_futures, clippy::needless_pass_by_value, clippy::too_many_lines, clippy::unused_self)]
 
 mod bad_input;
+mod broken_watches;
 mod cases;
 mod convergence;
 mod life;

@@ -10,7 +10,7 @@ use scantling_cluster::{Clock, Cluster, DriveEvent, DriveSettings, Driven, Write
 use scantling_contents::build;
 use scantling_image::{Digest, Platform};
 use scantling_observed::Observed;
-use scantling_reconcile::{DEFINITIONS, Known, SERVING};
+use scantling_reconcile::{DEFINITIONS, Known, Reconciler, SERVING};
 use scantling_registry_server::{Pushed, RegistryServer};
 use scantling_rehearse::{Gate, InProcess};
 use scantling_sandbox::{Flavour, NodeConfig, World, WorldConfig};
@@ -138,7 +138,7 @@ impl Stage {
         self.sandbox.pace(self.people.write(&served, &write)).await.unwrap();
     }
 
-    async fn patch(&self, object: Value, patch: Value) {
+    pub(crate) async fn patch(&self, object: Value, patch: Value) {
         let served = self.sandbox.pace(self.people.served()).await.unwrap();
         let write = Write::MergePatch { object, subresource: None, patch };
         self.sandbox.pace(self.people.write(&served, &write)).await.unwrap();
@@ -189,8 +189,19 @@ impl Stage {
     /// The same with a gate of its own: whoever is killed there stops.
     pub(crate) async fn run_as(&self, gate: &Gate, seed: u64, time: Duration) -> Vec<String> {
         let cluster = Cluster::over(self.sandbox.kubernetes(gate.clone()), seed);
+        self.run_over(&cluster, &[SERVING], gate, time).await
+    }
+
+    /// Some reconcilers over a client, until it is killed or the time is over; gives what they wrote.
+    pub(crate) async fn run_over(
+        &self,
+        cluster: &Cluster,
+        reconcilers: &[Reconciler],
+        gate: &Gate,
+        time: Duration,
+    ) -> Vec<String> {
         let settings = DriveSettings {
-            reconcilers: &[SERVING],
+            reconcilers,
             namespace: "scantling",
             known: tokio::sync::watch::channel(Some(Arc::new(Known::default()))).1,
             look: &|_| {},
@@ -230,7 +241,7 @@ impl Stage {
         };
         let mut tell = |event: DriveEvent| {
             if let Driven::Failed { write, why, .. } = event.what {
-                println!("{write}: {why}")
+                println!("{write}: {why}");
             }
         };
         self.sandbox.pace(cluster.drive(&settings, &mut tell, end)).await.unwrap();
@@ -326,7 +337,7 @@ impl Stage {
     /// What was made for people's models, without what differs from run to run.
     pub(crate) fn made(&self) -> Vec<(ObjectKey, Value)> {
         self.sandbox.with(|world| {
-            let kinds = ["Deployment", "Service", "NetworkPolicy", "InferenceService"];
+            let kinds = ["Deployment", "StatefulSet", "PersistentVolumeClaim", "Service", "NetworkPolicy", "InferenceService"];
             let own = |key: &ObjectKey| key.namespace.as_deref() == Some(TEAM) && kinds.contains(&key.kind.as_str());
             let without_times = |object: &Value| {
                 let mut status = object["status"].clone();
@@ -338,7 +349,7 @@ impl Stage {
                     condition["message"] = Value::Null;
                 }
                 let mut spec = object["spec"].clone();
-                for address in ["clusterIP", "clusterIPs"] {
+                for address in ["clusterIP", "clusterIPs", "volumeName"] {
                     if spec[address] != "None" {
                         spec.as_object_mut().unwrap().remove(address);
                     }
