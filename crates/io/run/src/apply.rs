@@ -8,9 +8,7 @@ use futures::StreamExt as _;
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::{ClusterError, Write, Written};
 use scantling_finding::{Finding, Place, codes};
-use scantling_plan::{
-    Desired, Frame, Outcome, Sides, Step, Traces, decide, is_applied, is_only_ours, steps,
-};
+use scantling_plan::{Desired, Frame, Outcome, Sides, Step, Traces, decide, is_applied, is_only_ours, steps};
 use scantling_release::Wave;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -153,7 +151,9 @@ impl Session<'_> {
                 .iter()
                 .filter_map(|step| Some(Job { wanted: wanted(&step)?, planned: Some(step) }))
                 .collect();
-            jobs.iter().filter_map(|job| job.planned).for_each(|step| self.journal.note(step));
+            for step in jobs.iter().filter_map(|job| job.planned) {
+                self.journal.note(step);
+            }
             let mut brought = self.bring_patiently(&jobs).await?.into_iter();
             let mut stop = None;
             for step in batch {

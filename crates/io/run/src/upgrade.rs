@@ -221,7 +221,9 @@ impl Session<'_> {
             self.check_rights().await?;
             self.refuse_what_is_foreseen(&steps).await?;
         }
-        steps.iter().for_each(|step| self.journal.note(step));
+        for step in &steps {
+            self.journal.note(step);
+        }
         let made = |s: &&Step| matches!(s.outcome, Outcome::Created | Outcome::Replaced);
         let creates = steps.iter().filter(made).map(|s| s.key.clone());
         self.journal

@@ -109,7 +109,11 @@ pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
 
 /// An object as a server would keep it if we created it, quantities and times in the server's words and zero values
 /// dropped where its type drops them, with the fields of it that would be ours.
-pub(crate) fn created(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<(Value, FieldSet), PlanError> {
+pub(crate) fn created(
+    frame: &Frame<'_>,
+    key: &ObjectKey,
+    value: &Value,
+) -> Result<(Value, FieldSet), PlanError> {
     let merged = merge(frame, key, None, value, true)?;
     let fields = owned(&field_owners(&merged), is_ours);
     Ok((merged, fields))
@@ -289,7 +293,8 @@ impl<'a> Decision<'a> {
             let wanted = self.typed.find(&self.wanted, path).or(empty.map(|_| declared));
             match (found, wanted) {
                 (Some(found), Some(wanted))
-                    if settled(found, wanted, base) && !self.traces(|t| t.is_left_in(path, found, wanted)) =>
+                    if settled(found, wanted, base)
+                        && !self.traces(|t| t.is_left_in(path, found, wanted)) =>
                 {
                     // What the server has put beside it stays: a list that is written as one value would lose it.
                     if found != wanted {
