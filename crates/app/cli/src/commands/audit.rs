@@ -143,7 +143,7 @@ fn known(path: &Utf8Path) -> Result<KnownRelease, Failure> {
             .with_hint("make it with `scantling lock`"));
     };
     let release = folder.release(&Settings::default()).map_err(|unreadable| {
-        Failure::unreadable(&unreadable.findings, &Default::default(), terminal::screen())
+        Failure::unreadable(&unreadable.findings, &std::collections::BTreeMap::default(), terminal::screen())
     })?;
     Ok(KnownRelease { title: title(&lock), lock, release: Some(release) })
 }
