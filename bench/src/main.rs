@@ -43,6 +43,8 @@ enum Part {
     Local,
     /// What needs a real API server.
     Real,
+    /// Of that, what concerns the operator: it takes no peers and a few minutes.
+    Operator,
     /// Reading the dumps of big clusters.
     Audit,
 }
@@ -69,13 +71,15 @@ fn main() -> anyhow::Result<()> {
         Some(binary) => binary,
         None => build(&root)?,
     };
-    if arguments.only != Some(Part::Real) {
+    if matches!(arguments.only, None | Some(Part::Local)) {
         rehearsals(&root, &binary, arguments.runs)?;
         references(&binary, arguments.runs)?;
         first_get(&root, &binary, arguments.runs)?;
     }
-    if arguments.only != Some(Part::Local) {
-        real::measure(&root, &binary)?;
+    match arguments.only {
+        None | Some(Part::Real) => real::measure(&root, &binary)?,
+        Some(Part::Operator) => real::measure_operator(&root, &binary)?,
+        Some(Part::Local | Part::Audit) => {}
     }
     Ok(())
 }

@@ -37,6 +37,14 @@ pub(crate) fn measure(root: &Path, binary: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Measures the operator only.
+pub(crate) fn measure_operator(root: &Path, binary: &Path) -> anyhow::Result<()> {
+    let mut table = Table::default();
+    operator::measure(root, binary, &mut table)?;
+    table.print();
+    Ok(())
+}
+
 /// Our own command, as a person runs it.
 fn scantling(cluster: &RealCluster, binary: &Path, fresh: &Objects, table: &mut Table) -> anyhow::Result<()> {
     let command = |verb: &str, objects: &Objects| {

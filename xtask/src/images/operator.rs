@@ -1,6 +1,7 @@
 //! The operator's image: the program itself, which needs nothing around it.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Context as _;
 use camino::{Utf8Path, Utf8PathBuf};
@@ -23,7 +24,8 @@ pub(crate) struct Arguments {
 /// Builds the program, then the images.
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> anyhow::Result<()> {
     let folder = Utf8Path::from_path(root).context("the repository's path is no text")?;
-    let program = operator_program(folder, &arguments.profile)?;
+    let target = std::env::var("CARGO_TARGET_DIR").map_or_else(|_| folder.join("target"), Utf8PathBuf::from);
+    let program = operator_program(Command::new("cargo"), folder, &target, &arguments.profile)?;
     let images = super::images(root, arguments.output.as_deref())?.with_program(OPERATOR_PROGRAM, program);
     let built = images.build(&images.select(&[OPERATOR.to_owned()])?, &super::say)?;
     built.iter().for_each(super::show);

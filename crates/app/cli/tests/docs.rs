@@ -2,7 +2,7 @@
 //!
 //! A block marked `sh` is a script, run in a copy of the examples. A block marked `text` behind it is output of it, words in
 //! their order, `…` for what is left out. In a block marked `console`, commands stand behind `$ ` and output below them. Blocks
-//! marked `no-test` are left alone. `scantling check` and `scantling rehearse` may find faults (exit code 1), which is what the
+//! marked `no-test` are left alone. `scantling audit`, `check` and `rehearse` may find faults (exit code 1), which is what the
 //! examples are for; everything else must succeed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
@@ -24,7 +24,7 @@ fn root() -> PathBuf {
 /// What stands for the programs that scripts name. `cargo run --release -- X` is `scantling X`; other uses of cargo (tests,
 /// benches) are not for a test to run.
 const SCANTLING: &str = r#"#!/bin/sh
-case "$1" in check | rehearse) ;; *) exec "$SCANTLING_BINARY" "$@" ;; esac
+case "$1" in audit | check | rehearse) ;; *) exec "$SCANTLING_BINARY" "$@" ;; esac
 "$SCANTLING_BINARY" "$@"
 code=$?
 [ $code = 1 ] || exit $code

@@ -89,8 +89,13 @@ fn of(audit: &Audit, group: &Group, section: Section) -> bool {
 fn one(out: &mut Page, audit: &Audit, group: &Group, first: &Row, wide: bool) {
     let rows: Vec<&Row> = group.rows.iter().filter_map(|number| audit.rows.get(*number)).collect();
     let subjects: Vec<Subject> = rows.iter().flat_map(|row| row.subjects.iter().cloned()).collect();
-    head(out, first, first.reference.as_deref().map(shortened).as_deref().unwrap_or_default());
-    pair(out, "in", &about(&subjects, None, wide));
+    match first.reference.as_deref() {
+        Some(reference) => {
+            head(out, first, &shortened(reference));
+            pair(out, "in", &about(&subjects, None, wide));
+        }
+        None => head(out, first, &about(&subjects, None, wide)),
+    }
     facts(out, first);
     let limit = if wide { usize::MAX } else { SHOWN_REMEDIES };
     let mut left = limit;
@@ -122,7 +127,7 @@ fn facts(out: &mut Page, row: &Row) {
         let word = match (row.section, row.verdict) {
             (Section::NextStart, Verdict::Changes) | (Section::Running, _) => "runs",
             (Section::NextStart, _) => "would start",
-            _ => "found",
+            _ => "has",
         };
         pair(out, word, &shortened(&row.found.join(", ")));
     }

@@ -181,6 +181,8 @@ fn service(
     Ok(ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer().map_err(|e| bad(innermost(&e)))?)
+        // As whom to act, if the user of the kubeconfig acts for somebody else (`as`).
+        .layer(config.extra_headers_layer().map_err(|e| bad(innermost(&e)))?)
         .map_err(BoxError::from)
         .service(client)
         .map_response(|response| response.map(|body| body.map_err(BoxError::from))))

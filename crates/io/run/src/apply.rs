@@ -237,7 +237,8 @@ impl Session<'_> {
     async fn bring_one(&self, job: &Job<'_>, brought: &mut Brought) -> Result<(), Bad> {
         let key = &job.wanted.key;
         for attempt in 0..DECISIONS {
-            let live = if attempt == 0 { self.live.get(key).cloned() } else { self.read(key).await? };
+            let live =
+                if attempt == 0 { self.live.get(key).cloned() } else { self.read_as(job.wanted).await? };
             let step = self.decide_one(job.wanted, live.as_ref())?;
             if step.outcome == Outcome::Conflict {
                 let why = format!("{key} has changed since the plan was made: {}", step.cause);

@@ -42,6 +42,7 @@ mod offers;
 mod options;
 mod packed;
 mod people;
+mod predictors;
 mod prepull;
 mod promises;
 mod read;

@@ -52,14 +52,25 @@ impl Session<'_> {
 
     /// What happens to models: how the release's runtimes reach their pods.
     pub(crate) async fn plan_models(&mut self) -> Result<Vec<Forecast>, ClusterError> {
+        let Some(observed) = self.around_models().await? else { return Ok(Vec::new()) };
+        let mut forecasts: Vec<Forecast> =
+            observed.all::<InferenceService<'_>>().map(|service| rollout(&observed, service)).collect();
+        forecasts.retain(|f| !matches!(f.roll, Some(Roll::Unchanged)));
+        forecasts.sort_by(|a, b| a.service.cmp(&b.service));
+        Ok(forecasts)
+    }
+
+    /// Models and what decides about their pods, with the runtimes as the release has them; none if there are no models or
+    /// the release has no runtimes.
+    pub(crate) async fn around_models(&mut self) -> Result<Option<Observed>, ClusterError> {
         let of_runtimes =
             |group: &str, kind: &str| group == "serving.kserve.io" && kind.ends_with("ServingRuntime");
         if !self.desired.iter().any(|d| of_runtimes(&d.key.group, &d.key.kind)) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let services = self.list("serving.kserve.io", "InferenceService", None).await?;
         if services.is_empty() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let mut objects = services.clone();
         for (group, kind) in AROUND_MODELS {
@@ -77,12 +88,7 @@ impl Session<'_> {
         objects.extend(
             self.desired.iter().filter(|d| of_runtimes(&d.key.group, &d.key.kind)).map(|d| d.value.clone()),
         );
-        let observed = observed(objects)?;
-        let mut forecasts: Vec<Forecast> =
-            observed.all::<InferenceService<'_>>().map(|service| rollout(&observed, service)).collect();
-        forecasts.retain(|f| !matches!(f.roll, Some(Roll::Unchanged)));
-        forecasts.sort_by(|a, b| a.service.cmp(&b.service));
-        Ok(forecasts)
+        observed(objects).map(Some)
     }
 }
 

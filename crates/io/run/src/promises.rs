@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use scantling_plan::Outcome;
 use scantling_reconcile::{Evidence, Promise};
 
+use crate::predictors::PENDING;
 use crate::report::RunReport;
 
 /// The evidence that a report holds. A run that had nothing to look at says so.
@@ -21,7 +22,15 @@ pub(crate) fn promises(report: &RunReport) -> BTreeMap<Promise, Evidence> {
         format!("{pullable} of {} references can be pulled{}", report.gate.len(), first.unwrap_or_default()),
     );
 
-    let judged: Vec<_> = report.verified.iter().filter(|seen| seen.answer != "not started").collect();
+    let judged: Vec<_> = report
+        .verified
+        .iter()
+        .filter(|seen| !["not started", PENDING].contains(&seen.answer.as_str()))
+        .collect();
+    let pending = match report.verified.iter().filter(|seen| seen.answer == PENDING).count() {
+        0 => String::new(),
+        pending => format!("; {pending} containers of models wait for their update"),
+    };
     let same = judged.iter().filter(|seen| seen.answer == "same").count();
     let other = judged.iter().find(|seen| seen.answer != "same");
     let first = other.map(|seen| format!("; {} ({}) is {}", seen.pod, seen.container, seen.answer));
@@ -43,7 +52,7 @@ pub(crate) fn promises(report: &RunReport) -> BTreeMap<Promise, Evidence> {
         Promise::Converged,
         (!report.outcomes.is_empty()).then_some(conflicts == 0),
         format!(
-            "{} of {} objects are as declared; {kept_fields} fields of others stay by the release's rules",
+            "{} of {} objects are as declared; {kept_fields} fields of others stay by the release's rules{pending}",
             report.outcomes.len() - conflicts,
             report.outcomes.len()
         ),

@@ -92,7 +92,7 @@ pub struct Verified {
     pub wanted: String,
     /// The `imageID` that the node reports.
     pub running: String,
-    /// `same`, `different`, `unknown`, or `not started` as long as the node has not said what it runs.
+    /// `same`, `different`, `unknown`, `update pending` for a model's pod that is to be replaced, or `not started` as long as the node has not said what it runs.
     pub answer: String,
 }
 

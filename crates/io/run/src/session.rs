@@ -257,9 +257,21 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The object of a kind and name in the release's own words, as it is now.
+    /// The object of a kind and name as it is now, in the version that the server prefers.
     pub(crate) async fn read(&self, key: &ObjectKey) -> Result<Option<Value>, ClusterError> {
         self.env.cluster.get_by_key(&self.served, key).await
+    }
+
+    /// An object that the release wants as it is now, in the version in which the release has it: another version shows
+    /// other fields and owners.
+    pub(crate) async fn read_as(&self, wanted: &Desired) -> Result<Option<Value>, ClusterError> {
+        let exact = object::gvk(&wanted.value).ok().and_then(|gvk| self.served.by_gvk(&gvk));
+        match exact {
+            Some(resource) => {
+                self.env.cluster.get(resource, wanted.key.namespace.as_deref(), &wanted.key.name).await
+            }
+            None => self.read(&wanted.key).await,
+        }
     }
 
     /// An object of the release as it is; as it was read at the beginning, as long as this run has changed nothing.

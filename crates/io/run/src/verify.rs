@@ -55,6 +55,7 @@ impl Session<'_> {
                 wrong.extend(self.verify_template(&workload).await?);
             }
         }
+        self.verify_predictors().await?;
         match wrong.first() {
             None => Ok(()),
             Some(first) => Err(Stop::Halt(format!(
@@ -160,7 +161,7 @@ impl Session<'_> {
     }
 
     /// None as long as the node has not said what it runs.
-    async fn hold_against(&self, container: PodContainer<'_>, wanted: &str) -> Option<Sameness> {
+    pub(crate) async fn hold_against(&self, container: PodContainer<'_>, wanted: &str) -> Option<Sameness> {
         let running = container.image_id()?.ok()?;
         let identity = self.identity(wanted);
         if identity.is_empty() {
@@ -190,7 +191,13 @@ impl Session<'_> {
         None
     }
 
-    fn note(&mut self, pod: &Value, container: PodContainer<'_>, wanted: &str, answer: Option<Sameness>) {
+    pub(crate) fn note(
+        &mut self,
+        pod: &Value,
+        container: PodContainer<'_>,
+        wanted: &str,
+        answer: Option<Sameness>,
+    ) {
         let running = match container.image_id() {
             Some(Ok(id)) => id.written().to_owned(),
             _ => String::new(),
@@ -227,13 +234,13 @@ impl Session<'_> {
 }
 
 /// Pods that are on their way out run what they ran before.
-fn is_current(pod: &Value) -> bool {
+pub(crate) fn is_current(pod: &Value) -> bool {
     let view = Pod::of(pod);
     !view.is_being_deleted() && !matches!(view.phase(), "Succeeded" | "Failed")
 }
 
 /// The images of a workload's template, by container.
-fn images(workload: &Value) -> BTreeMap<String, String> {
+pub(crate) fn images(workload: &Value) -> BTreeMap<String, String> {
     let spec = object::gvk(workload).ok().and_then(|gvk| workload.pointer(object::pod_spec_pointer(&gvk)?));
     let containers = spec.map(object::pod_containers).unwrap_or_default();
     containers.iter().filter_map(|c| Some((c.name().to_owned(), c.image()?.to_owned()))).collect()
@@ -270,7 +277,7 @@ pub(crate) fn selector(selector: &Value) -> Option<String> {
 }
 
 /// Whether a selector, which has been found to be one, selects an object.
-fn is_selected(selector: &Value, candidate: &Value) -> bool {
+pub(crate) fn is_selected(selector: &Value, candidate: &Value) -> bool {
     let by_label = object::mapping(selector, "/matchLabels")
         .into_iter()
         .flatten()

@@ -116,11 +116,25 @@ fn unseen(facts: &Facts<'_>) -> Vec<String> {
             "events: the snapshot has none, so that a pull for a pod that is gone is not noticed".to_owned(),
         );
     }
-    let blind = facts.seen.nodes.iter().filter(|node| node.reported.is_none()).count();
+    let nodes = |number: usize| if number == 1 { "1 node".to_owned() } else { format!("{number} nodes") };
+    let blind = facts.seen.nodes.iter().filter(|node| !node.is_here).count();
     if blind > 0 {
         unseen.push(format!(
-            "{} that pods name and that the snapshot does not have: which images it holds is known from pods only",
-            if blind == 1 { "1 node".to_owned() } else { format!("{blind} nodes") },
+            "{} that pods name and that the snapshot does not have: what is there is known from pods only",
+            nodes(blind)
+        ));
+    }
+    let silent = facts.seen.nodes.iter().filter(|node| node.is_here && node.reported.is_none()).count();
+    if silent > 0 {
+        unseen.push(format!(
+            "when {} sent the list of images (no lastHeartbeatTime): what is not in it may be there",
+            nodes(silent)
+        ));
+    }
+    for release in facts.knowledge.releases.iter().filter(|release| release.lock.is_none()) {
+        unseen.push(format!(
+            "what the names of {} mean: it has no release.lock (`scantling lock` makes it)",
+            release.title
         ));
     }
     let odd = facts.seen.pods.iter().flat_map(|pod| &pod.containers);

@@ -107,7 +107,7 @@ pub(crate) fn events(
         .rev()
         .filter(|number| {
             facts.seen.pulls.get(**number).is_some_and(|pull| {
-                (pull.pod.0.as_ref(), pull.pod.1.as_ref()) == key && pull.container == container.name
+                (pull.pod.0.as_ref(), pull.pod.1.as_ref()) == key && pull.is_about(&container.name)
             })
         })
         .take(MAX_EVENTS)

@@ -25,6 +25,10 @@ pub(crate) const LIST_LAG: i64 = 40;
 /// Seconds between looking an image up and the start of its container, and half a second of rounding at both ends.
 pub(crate) const START_SLACK: i64 = 5;
 
+/// Seconds by which an event may seem to come after what it comes before: times are cut to seconds, and an event has the time at which it
+/// was sent.
+pub(crate) const EVENT_ROUNDING: i64 = 2;
+
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) struct Asked {
@@ -83,6 +87,8 @@ pub(crate) struct Facts<'k> {
     pub(crate) answers: Vec<Option<DigestId>>,
     /// When a container was started last on each node.
     started: Vec<Option<i64>>,
+    /// Digests under which repositories are shown.
+    own: BTreeSet<(String, DigestId)>,
     /// Repositories that some pod pulls with a secret.
     private: BTreeSet<String>,
     pub(crate) knowledge: &'k Knowledge,
@@ -113,17 +119,26 @@ enum Name {
 }
 
 impl Name {
-    fn read(text: &str, asked: &BTreeMap<Text, RefId>, images: &mut Images) -> Self {
+    fn read(
+        text: &str,
+        asked: &BTreeMap<Text, RefId>,
+        images: &mut Images,
+        own: &mut BTreeSet<(String, DigestId)>,
+    ) -> Self {
         let Ok(reference) = Reference::parse(text) else { return Self::Other };
         match reference.digest() {
-            Some(digest) => Self::Digest(images.id(digest)),
+            Some(digest) => {
+                let id = images.id(digest);
+                own.insert((reference.name(), id));
+                Self::Digest(id)
+            }
             None => asked.get(reference.canonical().as_str()).map_or(Self::Other, |id| Self::Tag(*id)),
         }
     }
 }
 
-/// What a kubelet said of the images of a container: of namespace, pod, container and image.
-type Said<'s> = BTreeMap<(&'s str, &'s str, &'s str, &'s str), Vec<(i64, Pulling)>>;
+/// What kubelets said of images: by namespace, pod and image, in the order of time.
+type Said<'s> = BTreeMap<(&'s str, &'s str, &'s str), Vec<&'s PullSeen>>;
 
 impl<'k> Facts<'k> {
     /// Gathers the facts.
@@ -139,6 +154,7 @@ impl<'k> Facts<'k> {
             meant: Vec::new(),
             answers: Vec::new(),
             started: Vec::new(),
+            own: BTreeSet::new(),
             private: BTreeSet::new(),
             knowledge,
         };
@@ -176,6 +192,12 @@ impl<'k> Facts<'k> {
     pub(crate) fn container(&self, pod: usize, container: usize) -> Option<(&PodSeen, &ContainerSeen)> {
         let pod = self.seen.pods.get(pod)?;
         Some((pod, pod.containers.get(container)?))
+    }
+
+    /// Was this digest seen as one of the repository that is asked for? Runtimes show another repository's digest where they know the
+    /// image under both, and some show none.
+    pub(crate) fn is_of_repository(&self, reference: RefId, digest: DigestId) -> bool {
+        self.asked.get(reference).is_some_and(|asked| self.own.contains(&(asked.reference.name(), digest)))
     }
 
     /// Has the node pulled anything that its list may not show yet?
@@ -266,7 +288,7 @@ impl<'k> Facts<'k> {
                 for text in &image.names {
                     let name = *names
                         .entry(text.clone())
-                        .or_insert_with(|| Name::read(text, &canonicals, &mut self.images));
+                        .or_insert_with(|| Name::read(text, &canonicals, &mut self.images, &mut self.own));
                     match name {
                         Name::Digest(id) if digests.contains(&id) => {}
                         Name::Digest(id) => digests.push(id),
@@ -292,7 +314,7 @@ impl<'k> Facts<'k> {
     /// What locks, registries and runtimes say about which digests are one image.
     fn learn(&mut self) {
         for release in &self.knowledge.releases {
-            for image in &release.lock.images {
+            for image in release.images() {
                 self.images.locked(image);
             }
         }
@@ -306,6 +328,9 @@ impl<'k> Facts<'k> {
                 let Some(digest) = container.digest.as_ref().map(|digest| self.images.id(digest)) else {
                     continue;
                 };
+                if let Some(repository) = &container.repository {
+                    self.own.insert((repository.clone(), digest));
+                }
                 if let Some(config) = &container.config {
                     let config = self.images.id(config);
                     self.images.config(platform, digest, config);
@@ -348,9 +373,7 @@ impl<'k> Facts<'k> {
         // The last thing that a kubelet said of each container's image.
         let mut said = Said::new();
         for (number, pull) in self.seen.pulls.iter().enumerate() {
-            said.entry((&pull.pod.0, &pull.pod.1, &pull.container, &pull.image))
-                .or_default()
-                .push((pull.at, pull.what));
+            said.entry((&pull.pod.0, &pull.pod.1, &pull.image)).or_default().push(pull);
             if let (Some(id), Some(node)) = (canonical_id(&self.ids, &pull.image), pull.node) {
                 self.table.entry((id, node)).or_default().pulls.push(number);
             }
@@ -365,13 +388,14 @@ impl<'k> Facts<'k> {
                 let (Some(digest), Some(at)) = (&container.digest, container.started) else { continue };
                 let Some(digest) = self.images.known(digest) else { continue };
                 let key = (pod.key.namespace.as_deref().unwrap_or_default(), pod.key.name.as_str());
-                let events = said.get(&(key.0, key.1, container.name.as_ref(), container.image.as_ref()));
-                let last = events
-                    .into_iter()
-                    .flatten()
-                    .rfind(|(said_at, what)| *said_at <= at + 2 && *what != Pulling::Failed)
-                    .map(|(_, what)| *what);
-                let pulled = last == Some(Pulling::Pulled) || container.policy == Some(PullPolicy::Always);
+                let events = said.get(&(key.0, key.1, container.image.as_ref()));
+                let last = events.into_iter().flatten().rfind(|pull| {
+                    pull.at <= at + EVENT_ROUNDING
+                        && pull.what != Pulling::Failed
+                        && pull.is_about(&container.name)
+                });
+                let pulled = last.is_some_and(|pull| pull.what == Pulling::Pulled)
+                    || container.policy == Some(PullPolicy::Always);
                 let held = self.table.entry((id, node)).or_default();
                 held.starts.push(Start { pod: pod_number, container: number, at, digest, pulled });
             }

@@ -117,6 +117,11 @@ impl Images {
         })
     }
 
+    /// How many platforms there are.
+    pub(crate) fn platforms(&self) -> usize {
+        self.platforms.len()
+    }
+
     /// Digests that are one image on a platform.
     pub(crate) fn join(&mut self, platform: PlatformId, digests: &[DigestId]) {
         let Some(world) = self.worlds.get_mut(platform) else { return };

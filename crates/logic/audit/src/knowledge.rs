@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_image::{Digest, Reference};
-use scantling_release::{Lock, Release};
+use scantling_release::{Lock, LockedImage, Release};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -24,10 +24,17 @@ pub struct Knowledge {
 pub struct KnownRelease {
     /// Its name and version, as people say them.
     pub title: String,
-    /// What its references lead to.
-    pub lock: Lock,
+    /// What its references lead to; none for a release that has not been locked, whose names then mean nothing here.
+    pub lock: Option<Lock>,
     /// Its objects, if they were given too.
     pub release: Option<Release>,
+}
+
+impl KnownRelease {
+    /// The images of its lock.
+    pub fn images(&self) -> impl Iterator<Item = &LockedImage> {
+        self.lock.iter().flat_map(|lock| &lock.images)
+    }
 }
 
 /// What a registry answered for a reference.

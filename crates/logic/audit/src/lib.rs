@@ -24,6 +24,7 @@
 mod audit;
 mod builder;
 mod configuration;
+mod differences;
 mod evidence;
 mod facts;
 mod group;
@@ -37,6 +38,7 @@ mod replicas;
 mod row;
 mod running;
 mod screen;
+mod secrets;
 mod seen;
 mod unowned;
 mod uses;

@@ -2,7 +2,7 @@
 
 use scantling_image::Sameness;
 
-use crate::facts::{Facts, Held, LIST_LAG, LISTED_NAMES, RefId, START_SLACK, Start};
+use crate::facts::{EVENT_ROUNDING, Facts, Held, LIST_LAG, LISTED_NAMES, RefId, START_SLACK, Start};
 use crate::images::DigestId;
 use crate::seen::{PullSeen, Pulling};
 
@@ -76,11 +76,11 @@ fn later_pull(facts: &Facts<'_>, held: &Held, newest: Option<i64>) -> Option<(St
         .filter_map(|number| facts.seen.pulls.get(*number))
         .take_while(|pull| pull.at > newest);
     let shows = |pull: &PullSeen| {
-        held.starts.iter().rev().take_while(|start| start.at >= pull.at).any(|start| {
+        held.starts.iter().rev().take_while(|start| start.at + EVENT_ROUNDING >= pull.at).any(|start| {
             facts.container(start.pod, start.container).is_some_and(|(pod, container)| {
                 pod.key.namespace.as_deref() == Some(&*pull.pod.0)
                     && *pod.key.name == *pull.pod.1
-                    && container.name == pull.container
+                    && pull.is_about(&container.name)
             })
         })
     };

@@ -119,6 +119,7 @@ fn of_pair(
     #[derive(PartialEq, Eq, PartialOrd, Ord)]
     enum Answer {
         Stale(DigestId),
+        Moved(DigestId, String),
         CannotPull(String),
         Unknown(String),
     }
@@ -127,6 +128,7 @@ fn of_pair(
         let Some(consumer) = who.consumer() else { continue };
         let (answer, proof) = match next_start(facts, reference, node, consumer) {
             Starts::Stale { has, proof } => (Answer::Stale(has), proof),
+            Starts::Moved { has, proof, why } => (Answer::Moved(has, why), proof),
             Starts::CannotPull(why) => (Answer::CannotPull(why), None),
             Starts::Unknown(why) => (Answer::Unknown(why), None),
             Starts::Fresh | Starts::MustPull | Starts::Unasked => continue,
@@ -136,7 +138,8 @@ fn of_pair(
     answers
         .into_iter()
         .filter_map(|(answer, (proof, who))| match answer {
-            Answer::Stale(has) => stale(facts, builder, reference, node, has, proof, &who),
+            Answer::Stale(has) => stale(facts, builder, (reference, node), has, proof, None, &who),
+            Answer::Moved(has, why) => stale(facts, builder, (reference, node), has, proof, Some(why), &who),
             Answer::CannotPull(why) => cannot_pull(facts, builder, reference, node, &why, &who),
             Answer::Unknown(why) => unknown(facts, reference, node, &why, &who),
         })
@@ -179,13 +182,14 @@ fn subject(who: Who<'_>, node: &str) -> Subject {
 fn stale(
     facts: &Facts<'_>,
     builder: &Builder<'_>,
-    reference: RefId,
-    node: usize,
+    (reference, node): (RefId, usize),
     has: DigestId,
     proof: Option<Proof>,
+    undecided: Option<String>,
     who: &[Who<'_>],
 ) -> Option<Row> {
-    let mut draft = draft(facts, (reference, node), Verdict::Stale, STARTS_STALE, who)?;
+    let verdict = if undecided.is_some() { Verdict::Moved } else { Verdict::Stale };
+    let mut draft = draft(facts, (reference, node), verdict, STARTS_STALE, who)?;
     let asked = facts.asked.get(reference)?;
     let meant = facts.meant.get(reference).and_then(Option::as_ref)?;
     let name = &facts.seen.nodes.get(node)?.name;
@@ -197,6 +201,9 @@ fn stale(
         Some(_) => format!("{name} has {} under this name{what}", short(facts, has)),
         None => format!("the registry now answers {} for this name{what}", short(facts, has)),
     };
+    if let Some(why) = undecided {
+        draft.why = format!("{}; {why}", draft.why);
+    }
     draft.evidence.extend(proof.and_then(|proof| evidence(facts, node, proof)));
     let digest = facts.images.digest(meant.digest)?;
     draft.remedies.extend(pins(facts, builder, who, |holder| pin(holder, &asked.reference, digest)));
@@ -269,7 +276,7 @@ fn cannot_pull(
         .map(|digest| asked.reference.with_digest(digest));
     // What a release locks can be pulled; what the name means is what could not be.
     let image = facts.knowledge.releases.first().and_then(|release| {
-        let mut own = release.lock.images.iter().filter(|it| it.reference.same_repository(&asked.reference));
+        let mut own = release.images().filter(|it| it.reference.same_repository(&asked.reference));
         own.next().filter(|_| own.next().is_none())
     });
     let image = image.map(scantling_release::LockedImage::pinned).or(wanted);

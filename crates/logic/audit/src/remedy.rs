@@ -59,6 +59,13 @@ fn command(holder: &Holder<'_>, image: &str) -> Option<String> {
     if key.group == "batch" && key.kind == "Job" || key.kind == "Pod" {
         return None;
     }
+    patch(holder, image)
+}
+
+/// The command that writes an image by its place.
+pub(crate) fn patch(holder: &Holder<'_>, image: &str) -> Option<String> {
+    let key = holder.object;
+    let namespace = key.namespace.as_ref().map(|name| format!(" -n {}", quoted(name))).unwrap_or_default();
     let pointer = holder.pointer?;
     let resource =
         if key.group.is_empty() { key.kind.clone() } else { format!("{}.{}", key.kind, key.group) };

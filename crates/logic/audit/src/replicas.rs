@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use scantling_api::ObjectKey;
 use scantling_finding::Severity;
 use scantling_finding::codes::audit::{NAME_OF_TWO, REPLICAS_DIFFER};
-use scantling_image::{Digest, ImageId, Sameness};
+use scantling_image::{Digest, Sameness};
 
 use crate::builder::{Builder, Draft, subject as subject_of};
 use crate::evidence::{of_container, of_entry};
@@ -125,7 +125,13 @@ fn row(
     };
     let asked = facts.asked.get(reference)?;
     let code = if of_workload { REPLICAS_DIFFER } else { NAME_OF_TWO };
-    let verdict = if proven.is_some() { Verdict::Different } else { Verdict::Unknown };
+    // A name whose own repository shows two digests has been moved, whatever is in them.
+    let own = [a, b].iter().all(|member| facts.is_of_repository(reference, member.digest));
+    let verdict = match (proven, own) {
+        (Some(_), _) => Verdict::Different,
+        (None, true) => Verdict::Moved,
+        (None, false) => Verdict::Unknown,
+    };
     let mut draft = Draft::new(Section::Replicas, verdict, code);
     draft.reference = Some(asked.reference.written().to_owned());
     // Fewer first: they are the ones that somebody looks for.
@@ -157,9 +163,9 @@ fn row(
             classes.len(),
             crate::verdict::undecided(facts, a.digest, b.digest)
         );
-        // A name whose own repository shows two digests has been moved, whatever is in them.
-        draft.severity =
-            if own_digests(facts, reference, &[a, b]) { Severity::Error } else { Severity::Warning };
+        if verdict == Verdict::Unknown {
+            draft.severity = Severity::Warning;
+        }
     }
     let meant = facts.meant.get(reference).and_then(Option::as_ref);
     if let Some(meant) = meant {
@@ -178,18 +184,6 @@ fn row(
         }
     }
     Some(draft.row())
-}
-
-/// Do both show a digest of the repository that is written? Runtimes show another repository's where they know the image under both.
-fn own_digests(facts: &Facts<'_>, reference: RefId, pair: &[Member]) -> bool {
-    let Some(asked) = facts.asked.get(reference) else { return false };
-    pair.iter().all(|member| match member.container.and_then(|it| facts.container(it.0, it.1)) {
-        Some((_, container)) => ImageId::parse(&container.image_id)
-            .ok()
-            .and_then(|id| id.reference().map(|shown| shown.same_repository(&asked.reference)))
-            .unwrap_or(false),
-        None => true,
-    })
 }
 
 fn count(facts: &Facts<'_>, class: &[Member]) -> String {

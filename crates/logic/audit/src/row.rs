@@ -67,6 +67,8 @@ pub enum Verdict {
     Fresh,
     /// The node would start something else than what is meant.
     Stale,
+    /// The name now leads to another digest of its repository; whether the bytes differ is not known from here.
+    Moved,
     /// A mere restart would change what runs.
     Changes,
     /// The node has nothing under that name and asks the registry.
@@ -85,6 +87,7 @@ impl Verdict {
             Self::Different => "different",
             Self::Fresh => "fresh",
             Self::Stale => "stale",
+            Self::Moved => "moved",
             Self::Changes => "restart changes",
             Self::MustPull => "must pull",
             Self::CannotPull => "cannot pull",
@@ -94,7 +97,7 @@ impl Verdict {
 
     /// Does it break a promise?
     pub fn is_broken(self) -> bool {
-        matches!(self, Self::Different | Self::Stale | Self::Changes | Self::CannotPull)
+        matches!(self, Self::Different | Self::Stale | Self::Moved | Self::Changes | Self::CannotPull)
     }
 }
 

@@ -28,6 +28,7 @@ fn row(facts: &Facts<'_>, builder: &Builder<'_>, pod_number: usize, number: usiz
     let (verdict, code, why) = match runs(facts, pod_number, number)? {
         Runs::Same | Runs::Unasked => return None,
         Runs::Different => (Verdict::Different, RUNS_OTHER, None),
+        Runs::Moved(why) => (Verdict::Moved, RUNS_OTHER, Some(why)),
         Runs::Unknown(why) => (Verdict::Unknown, NOT_DECIDED, Some(why)),
     };
     let (pod, container) = facts.container(pod_number, number)?;
@@ -52,7 +53,7 @@ fn row(facts: &Facts<'_>, builder: &Builder<'_>, pod_number: usize, number: usiz
     draft.evidence.push(crate::evidence::of_container(pod, container));
     draft.evidence.extend(meant.evidence(facts));
     draft.evidence.extend(events(facts, reference, pod, container));
-    if verdict == Verdict::Different {
+    if verdict.is_broken() {
         draft.remedies.extend(builder.pin(facts, pod, container, asked, meant));
     }
     Some(draft.row())
@@ -87,7 +88,7 @@ pub(crate) fn instead(facts: &Facts<'_>, node: Option<usize>, digest: DigestId) 
             .is_some_and(|known| facts.relation_on(node, digest, known) == scantling_image::Sameness::Same)
     };
     facts.knowledge.releases.iter().find_map(|release| {
-        let image = release.lock.images.iter().find(|image| named(image))?;
+        let image = release.images().find(|image| named(image))?;
         Some(format!("{} of {}", image.reference.written(), release.title))
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scantling_api::{ObjectKey, object};
-use scantling_image::{Digest, ImageId, Platform, PullPolicy};
+use scantling_image::{Digest, ImageId, Platform, PullPolicy, Reference};
 use scantling_observed::{
     ContainerRecord, ContainerState, Names, NodeImageRecord, NodeRecord, Observed, PodRecord, unix_seconds,
 };
@@ -65,6 +65,8 @@ pub(crate) struct ContainerSeen {
     /// The digest in its image ID.
     pub(crate) digest: Option<Digest>,
     pub(crate) image_id: Text,
+    /// The repository in its image ID, with its registry.
+    pub(crate) repository: Option<String>,
     /// The digest of the configuration, where the runtime shows it as the image's name.
     pub(crate) config: Option<Digest>,
     pub(crate) doing: Doing,
@@ -86,6 +88,8 @@ pub(crate) struct NodeSeen {
     /// An image that it has is there only for pods whose credentials it was pulled or checked with.
     pub(crate) asks_for_credentials: bool,
     pub(crate) schedulable: bool,
+    /// The snapshot has the node itself, not only pods that name it.
+    pub(crate) is_here: bool,
     pub(crate) labels: Vec<(Text, Text)>,
 }
 
@@ -113,6 +117,13 @@ pub(crate) struct PullSeen {
     pub(crate) image: Text,
     pub(crate) what: Pulling,
     pub(crate) message: Text,
+}
+
+impl PullSeen {
+    /// Is it about this container of its pod? An event that names none is about each of them.
+    pub(crate) fn is_about(&self, container: &str) -> bool {
+        self.container.is_empty() || *self.container == *container
+    }
 }
 
 impl Seen {
@@ -169,6 +180,7 @@ impl NodeSeen {
             reported_text: Text::default(),
             asks_for_credentials: false,
             schedulable: true,
+            is_here: false,
             labels: Vec::new(),
         }
     }
@@ -184,6 +196,7 @@ fn node_of(node: &NodeRecord) -> NodeSeen {
         reported_text: node.reported.clone(),
         asks_for_credentials: asks_for_credentials(&node.kubelet, &node.os_image),
         schedulable: node.schedulable,
+        is_here: true,
         labels: node.labels.clone(),
     }
 }
@@ -216,6 +229,7 @@ fn pod_of(observed: &Observed, pod: &PodRecord, node: Option<usize>) -> PodSeen 
         policy: volume.pull_policy(),
         digest: None,
         image_id: Text::default(),
+        repository: None,
         config: None,
         doing: Doing::Unreported,
         started: None,
@@ -242,12 +256,14 @@ fn pod_of(observed: &Observed, pod: &PodRecord, node: Option<usize>) -> PodSeen 
 
 fn container_of(container: &ContainerRecord, index: usize) -> ContainerSeen {
     let image_id = container.written_image_id();
+    let parsed = ImageId::parse(image_id).ok();
     ContainerSeen {
         part: Part::Container(container.kind, index),
         name: container.name.clone(),
         image: container.image.clone(),
         policy: container.pull_policy(),
-        digest: ImageId::parse(image_id).ok().map(|id| id.digest().clone()),
+        repository: parsed.as_ref().and_then(|id| id.reference().map(Reference::name)),
+        digest: parsed.map(|id| id.digest().clone()),
         image_id: image_id.clone(),
         config: config_of(&container.status_image, image_id),
         doing: match container.state() {

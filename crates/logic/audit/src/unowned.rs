@@ -9,16 +9,16 @@ use crate::builder::{Builder, Draft, subject as subject_of};
 use crate::facts::Facts;
 use crate::row::{Row, Section, Verdict};
 
-/// The rows of this section, one for each written reference. Without a release there is no question.
+/// The rows of this section, one for each written reference. Without a lock there is no question.
 pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
-    if facts.knowledge.releases.is_empty() {
+    if facts.knowledge.releases.iter().all(|release| release.lock.is_none()) {
         return Vec::new();
     }
     let locked: Vec<_> = facts
         .knowledge
         .releases
         .iter()
-        .flat_map(|release| &release.lock.images)
+        .flat_map(crate::knowledge::KnownRelease::images)
         .filter_map(|image| facts.images.known(&image.digest))
         .collect();
     let mut drafts: BTreeMap<&str, Draft> = BTreeMap::new();

@@ -15,6 +15,8 @@ pub(crate) enum Runs {
     Same,
     /// Another one.
     Different,
+    /// Another digest of its repository: the name has moved, and whether the bytes differ is not known.
+    Moved(String),
     /// What is missing to say.
     Unknown(String),
     /// Nobody says what the name means, so that there is no question.
@@ -28,6 +30,8 @@ pub(crate) enum Starts {
     Fresh,
     /// Something else.
     Stale { has: DigestId, proof: Option<Proof> },
+    /// Another digest of the repository, of which it is not known whether its bytes differ.
+    Moved { has: DigestId, proof: Option<Proof>, why: String },
     /// What the registry answers then.
     MustPull,
     /// Nothing: the kubelet has said why.
@@ -76,7 +80,10 @@ pub(crate) fn runs(facts: &Facts<'_>, pod: usize, container: usize) -> Option<Ru
             }
             _ => Runs::Different,
         },
-        Sameness::Unknown => Runs::Unknown(undecided(facts, digest, meant.digest)),
+        Sameness::Unknown => {
+            let why = undecided(facts, digest, meant.digest);
+            if has_moved(facts, reference, digest, meant) { Runs::Moved(why) } else { Runs::Unknown(why) }
+        }
     })
 }
 
@@ -88,6 +95,12 @@ fn against(facts: &Facts<'_>, node: usize, digest: DigestId, meant: &Meant) -> S
         _ => here,
     };
     facts.images.relation((here, digest), (there, meant.digest))
+}
+
+/// Is the digest one of the repository, and another than the one that is meant? A last pull is no measure for that: which of the two came
+/// later is not known.
+fn has_moved(facts: &Facts<'_>, reference: RefId, digest: DigestId, meant: &Meant) -> bool {
+    !matches!(meant.basis, Basis::Pull { .. }) && facts.is_of_repository(reference, digest)
 }
 
 /// Was this image started on the node under this name before that time?
@@ -181,7 +194,9 @@ fn from_registry(facts: &Facts<'_>, reference: RefId, node: usize) -> Starts {
             Some(answer) => match facts.relation_on(node, answer, meant.digest) {
                 Sameness::Same => Starts::Fresh,
                 Sameness::Different => Starts::Stale { has: answer, proof: None },
-                Sameness::Unknown => Starts::Unknown(undecided(facts, answer, meant.digest)),
+                Sameness::Unknown => {
+                    Starts::Moved { has: answer, proof: None, why: undecided(facts, answer, meant.digest) }
+                }
             },
             None => Starts::MustPull,
         },
@@ -212,7 +227,14 @@ fn from_node(
     }
     match sameness {
         Sameness::Same => Starts::Fresh,
-        Sameness::Unknown => Starts::Unknown(undecided(facts, digest, meant.digest)),
+        Sameness::Unknown => {
+            let why = undecided(facts, digest, meant.digest);
+            if has_moved(facts, reference, digest, meant) {
+                Starts::Moved { has: digest, proof: Some(proof), why }
+            } else {
+                Starts::Unknown(why)
+            }
+        }
         Sameness::Different => match &meant.basis {
             Basis::Pull { start, .. } if !held_before(facts, reference, node, digest, start.at) => {
                 Starts::Unknown("which of the two the registry means now is not known from here".to_owned())

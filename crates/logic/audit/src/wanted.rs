@@ -128,12 +128,7 @@ pub(crate) fn meant(facts: &mut Facts<'_>, observed: &Observed) -> Vec<Option<Me
 
 fn locked(facts: &mut Facts<'_>) -> BTreeMap<String, DigestId> {
     let Some(release) = facts.knowledge.releases.first() else { return BTreeMap::new() };
-    release
-        .lock
-        .images
-        .iter()
-        .map(|image| (image.reference.canonical(), facts.images.id(&image.digest)))
-        .collect()
+    release.images().map(|image| (image.reference.canonical(), facts.images.id(&image.digest))).collect()
 }
 
 /// Streams by the repository that the internal registry shows them under.

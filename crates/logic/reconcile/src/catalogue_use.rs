@@ -20,9 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scantling_api::ObjectKey;
 use scantling_image::{Digest, Reference};
-use scantling_observed::{
-    Notebook, NotebookImage, NotebookImageStatus, Observed, Pod, View as _,
-};
+use scantling_observed::{Notebook, NotebookImage, NotebookImageStatus, Observed, Pod, View as _};
 use serde_json::json;
 
 use crate::action::{Action, Target};

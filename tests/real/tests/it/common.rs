@@ -66,7 +66,8 @@ pub(crate) fn operators() -> Option<&'static [Image]> {
             return None;
         }
         let root = Utf8PathBuf::from_path_buf(repository().canonicalize().unwrap()).unwrap();
-        let program = operator_program(&root, "dev").unwrap();
+        let target = Utf8PathBuf::from_path_buf(target()).unwrap();
+        let program = operator_program(cargo(), &root, &target, "dev").unwrap();
         made(&recipes().with_program(OPERATOR_PROGRAM, program), &[OPERATOR])
     });
     built.as_deref()
@@ -136,6 +137,24 @@ pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Where this test was built, and what it builds goes.
+fn target() -> PathBuf {
+    let program = std::env::current_exe().unwrap();
+    program.ancestors().nth(3).unwrap().to_owned()
+}
+
+/// Cargo, without what it tells this test about its package: crates would be built anew that look at it.
+fn cargo() -> Command {
+    let mut cargo = Command::new(env!("CARGO"));
+    let about = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_PRIMARY_", "CARGO_TARGET_TMPDIR"];
+    for (name, _) in std::env::vars() {
+        if about.iter().any(|start| name.starts_with(start)) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
+}
+
 /// The command, built. Call it first in the network of this machine: cargo may have to fetch something.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
@@ -144,21 +163,11 @@ pub(crate) fn binary() -> &'static Path {
         if let Some(built) = std::env::var_os("SCANTLING_TEST_BINARY") {
             return built.into();
         }
-        let program = std::env::current_exe().unwrap();
-        let profile = program.parent().and_then(Path::parent).unwrap();
-        let mut cargo = Command::new(env!("CARGO"));
+        let mut cargo = cargo();
         cargo.args(["build", "--quiet", "--package", "scantling-cli", "--target-dir"]);
-        cargo.arg(profile.parent().unwrap()).current_dir(repository());
-        // What cargo tells this test about its package would make crates build anew that look at it.
-        let about =
-            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_", "CARGO_PRIMARY_", "CARGO_TARGET_TMPDIR"];
-        for (name, _) in std::env::vars() {
-            if about.iter().any(|start| name.starts_with(start)) {
-                cargo.env_remove(name);
-            }
-        }
+        cargo.arg(target()).current_dir(repository());
         assert!(cargo.status().unwrap().success(), "the command does not build");
-        profile.join("scantling")
+        target().join("debug/scantling")
     })
 }
 

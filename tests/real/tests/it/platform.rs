@@ -104,9 +104,12 @@ fn both_releases_with_small_images() {
     finished_by_the_operator(&cluster, "upgrade", "2026.2");
     kill_after(&cluster, &["rollback", "--yes"], 8);
     finished_by_the_operator(&cluster, "rollback", "2026.1");
-    // The other way round: the operator is killed when it has taken over, and the command ends it.
-    kill_after(&cluster, &upgrade(two), 8);
+    // The other way round: the operator is killed when it has taken over, and the command ends it. There is no room for the new operator
+    // until then, so that the run waits for it.
+    cluster.run(&["create", "quota", "full", "-n", "scantling-system", "--hard=pods=1"]).unwrap();
+    kill_after(&cluster, &upgrade(two), 6);
     kill_operator(&cluster);
+    cluster.run(&["delete", "quota", "full", "-n", "scantling-system"]).unwrap();
     let text = done(&cluster, &upgrade(two));
     println!("{text}");
     let (runs, platform) = (past(&cluster), get(&cluster, &["platform", "platform"]));

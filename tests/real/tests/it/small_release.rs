@@ -169,6 +169,15 @@ fn all_versions(cluster: &RealCluster) -> Vec<String> {
     all
 }
 
+/// Whoever may nothing is told so, under their own name: the kubeconfig's user acts for them.
+fn nobody_may_look(cluster: &RealCluster) {
+    let kubeconfig = cluster.kubeconfig_of("nobody").unwrap();
+    let mut command = scantling(cluster, &["status"]);
+    command.env("KUBECONFIG", kubeconfig);
+    let (text, code) = said(command);
+    assert!(code != 0 && text.contains("nobody"), "{code}: {text}");
+}
+
 /// The same release from a folder, as a person brings it: refused with the reference and the exit code, and not one request was a write.
 fn refused_as_a_command(cluster: &RealCluster, files: &Files, fallback: &str) {
     let folder = cluster.folder().join("three");
@@ -237,6 +246,7 @@ fn a_release_is_installed_upgraded_refused_taken_back_and_removed() {
     assert_eq!(writes_since(&cluster, seen), [""; 0]);
     assert_eq!(running(&cluster), nodes(&new));
     refused_as_a_command(&cluster, &three(&image, &fallback), &fallback);
+    nobody_may_look(&cluster);
 
     // Back, forward again, and away.
     people(&cluster);

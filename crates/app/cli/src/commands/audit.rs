@@ -4,7 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use clap::Args;
 use scantling_audit::{Knowledge, KnownRelease, Options, RegistryAnswers, audit};
 use scantling_files::{Limits, read_file};
-use scantling_release::{LOCK_FILE, Lock, Settings};
+use scantling_release::{Lock, Settings};
 use scantling_report::{audit as report, json};
 use scantling_snapshot::{Snapshot, read};
 
@@ -135,15 +135,12 @@ fn known(path: &Utf8Path) -> Result<KnownRelease, Failure> {
     };
     if path.is_file() && path.file_name() != Some(scantling_release::RELEASE_FILE) {
         let lock = Lock::parse(path.as_str(), &read_file(path, &Limits::default())?)?;
-        return Ok(KnownRelease { title: title(&lock), lock, release: None });
+        return Ok(KnownRelease { title: title(&lock), lock: Some(lock), release: None });
     }
     let folder = Folder::read(path)?;
-    let Some(lock) = folder.lock()? else {
-        return Err(Failure::usage(format!("{path}: there is no {LOCK_FILE}"))
-            .with_hint("make it with `scantling lock`"));
-    };
+    let lock = folder.lock()?;
     let release = folder.release(&Settings::default()).map_err(|unreadable| {
         Failure::unreadable(&unreadable.findings, &std::collections::BTreeMap::default(), terminal::screen())
     })?;
-    Ok(KnownRelease { title: title(&lock), lock, release: Some(release) })
+    Ok(KnownRelease { title: release.title(), lock, release: Some(release) })
 }

@@ -192,7 +192,11 @@ impl World {
                     .collect();
                 let lock = json!({"apiVersion": scantling_release::API_VERSION, "kind": "Lock", "release": {"name": "lab", "version": "1.0.0"}, "images": images});
                 let lock = Lock::parse("release.lock", lock.to_string().as_bytes()).unwrap();
-                knowledge.releases.push(KnownRelease { title: "lab 1.0.0".to_owned(), lock, release: None });
+                knowledge.releases.push(KnownRelease {
+                    title: "lab 1.0.0".to_owned(),
+                    lock: Some(lock),
+                    release: None,
+                });
             }
         }
         knowledge
