@@ -208,7 +208,7 @@ async fn until_pod(client: &Cluster, served: &Served, object: Value, pod: &str) 
     Ok(started.elapsed())
 }
 
-/// A notebook is asked for until its pod is there, beside the very StatefulSet that is made of it brought by a client: what is more is ours.
+/// A notebook is asked for until its pod is there, beside the very `StatefulSet` that is made of it brought by a client: what is more is ours.
 async fn requests(client: &Cluster, served: &Served, table: &mut Table) -> anyhow::Result<()> {
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for number in 0..REQUESTS {

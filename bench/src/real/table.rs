@@ -14,7 +14,7 @@ struct Line {
 pub(crate) struct Goal {
     what: String,
     value: f64,
-    goal: f64,
+    limit: f64,
     /// Whether less is better.
     at_most: bool,
     unit: &'static str,
@@ -23,21 +23,21 @@ pub(crate) struct Goal {
 impl Goal {
     /// A figure that is not to be larger.
     pub(crate) fn at_most(what: &str, value: f64, goal: f64, unit: &'static str) -> Self {
-        Self { what: what.to_owned(), value, goal, at_most: true, unit }
+        Self { what: what.to_owned(), value, limit: goal, at_most: true, unit }
     }
 
     fn is_met(&self) -> bool {
-        if self.at_most { self.value <= self.goal } else { self.value >= self.goal }
+        if self.at_most { self.value <= self.limit } else { self.value >= self.limit }
     }
 
     fn text(&self) -> String {
         let sign = if self.at_most { "≤" } else { "≥" };
         let met = if self.is_met() { "met" } else { "missed" };
         let of =
-            if self.goal > 0.0 { format!(", {:.2} of it", self.value / self.goal) } else { String::new() };
+            if self.limit > 0.0 { format!(", {:.2} of it", self.value / self.limit) } else { String::new() };
         format!(
             "{:<52} {:>8.2} {:<3} goal {sign} {} {}: {met}{of}",
-            self.what, self.value, self.unit, self.goal, self.unit
+            self.what, self.value, self.unit, self.limit, self.unit
         )
     }
 }
@@ -99,7 +99,7 @@ impl Table {
                 } else {
                     (ratio(their, our), format!("{case}: {theirs} / {ours}"))
                 };
-                Some(Goal { what, value, goal, at_most: bare, unit: "×" })
+                Some(Goal { what, value, limit: goal, at_most: bare, unit: "×" })
             })
             .collect();
         self.goals.extend(goals);
