@@ -23,8 +23,11 @@ const JOIN: &str = r#".items[] | . as $pod | .status.containerStatuses[]? as $st
     | .spec.containers[] | select(.name == $status.name)
     | [$pod.metadata.namespace, $pod.metadata.name, .name, .image, $status.imageID] | join(" ")"#;
 
-/// Measures.
-pub(crate) fn measure(runs: usize) -> anyhow::Result<()> {
+/// How often it is looked how much memory a process has; what it had at most is told by the system itself.
+const LOOKED: Duration = Duration::from_millis(10);
+
+/// Measures, with this binary.
+pub(crate) fn measure(binary: &Path, runs: usize) -> anyhow::Result<()> {
     let folder = tempfile::tempdir().context("failed to make a folder for the dumps")?;
     let mut per_byte = Vec::new();
     for (name, tenths) in [("0.1", 1), ("1", 10), ("3", 30)] {
@@ -34,6 +37,7 @@ pub(crate) fn measure(runs: usize) -> anyhow::Result<()> {
         generate::lists(&dump, size, SEED)?;
         let what = format!("{} nodes, {} pods as JSON", size.nodes, size.pods);
         per_byte.push(child(&dump, &what, runs)?);
+        whole(binary, &dump, &what, runs)?;
         if tenths == 10 {
             jq(&dump.join("pods.json"), runs)?;
         }
@@ -78,6 +82,41 @@ fn child(dump: &Path, what: &str, runs: usize) -> anyhow::Result<f64> {
     Ok(seconds / bytes)
 }
 
+/// The whole command: reading, judging, and the report as data.
+fn whole(binary: &Path, dump: &Path, what: &str, runs: usize) -> anyhow::Result<()> {
+    let mut results = Vec::new();
+    for _ in 0..runs.max(1) {
+        let started = Instant::now();
+        let mut process = Command::new(binary)
+            .args(["audit", "--output", "json", "--snapshot"])
+            .arg(dump)
+            .stdout(Stdio::null())
+            .spawn()
+            .with_context(|| format!("failed to run {}", binary.display()))?;
+        let status = format!("/proc/{}/status", process.id());
+        let mut memory = 0;
+        let code = loop {
+            memory = peak_memory(&status).unwrap_or(memory);
+            match process.try_wait()? {
+                Some(code) => break code,
+                None => std::thread::sleep(LOOKED),
+            }
+        };
+        // 1 means that it found what it looked for.
+        anyhow::ensure!(matches!(code.code(), Some(0 | 1)), "scantling audit failed: {code}");
+        results.push((started.elapsed(), memory));
+    }
+    results.sort();
+    let (time, memory) = results.get(results.len() / 2).copied().unwrap_or_default();
+    let mut bytes = 0;
+    for file in std::fs::read_dir(dump)? {
+        bytes += file?.metadata()?.len();
+    }
+    let rate = crate::mega_per_second(bytes, time);
+    println!("scantling audit, {what}: {}, {rate:.0} MB/s, {memory} MB of memory", crate::shown(time));
+    Ok(())
+}
+
 /// What [`child`] starts: reads and says time, bytes, objects and the most memory.
 pub(crate) fn read_once(dump: PathBuf) -> anyhow::Result<()> {
     let path =
@@ -91,13 +130,18 @@ pub(crate) fn read_once(dump: PathBuf) -> anyhow::Result<()> {
         snapshot.skipped.first().map(ToString::to_string).unwrap_or_default()
     );
     let objects = snapshot.observed.len() + snapshot.observed.held_records();
-    println!("{} {} {objects} {}", time.as_secs_f64(), snapshot.bytes, peak_memory().unwrap_or_default());
+    println!(
+        "{} {} {objects} {}",
+        time.as_secs_f64(),
+        snapshot.bytes,
+        peak_memory("/proc/self/status").unwrap_or_default()
+    );
     Ok(())
 }
 
-/// Megabytes that this process had at most.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+/// Megabytes that a process had at most, from what the system says of it.
+fn peak_memory(status: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(status).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes / 1024)
 }

@@ -61,16 +61,13 @@ fn main() -> anyhow::Result<()> {
     if arguments.clean_build {
         clean_build(&root)?;
     }
-    if matches!(arguments.only, None | Some(Part::Audit)) {
-        audit::measure(arguments.runs)?;
-    }
-    if arguments.only == Some(Part::Audit) {
-        return Ok(());
-    }
     let binary = match arguments.binary {
         Some(binary) => binary,
         None => build(&root)?,
     };
+    if matches!(arguments.only, None | Some(Part::Audit)) {
+        audit::measure(&binary, arguments.runs)?;
+    }
     if matches!(arguments.only, None | Some(Part::Local)) {
         rehearsals(&root, &binary, arguments.runs)?;
         references(&binary, arguments.runs)?;

@@ -79,10 +79,11 @@ fn open_run(out: &mut Page, status: &Status) {
                 &format!("{} ", paint(BAD, "stopped")),
                 8,
                 &format!(
-                    "{what}, begun {}, in stage {}, by {}",
+                    "{what}, begun {}, in stage {}, by {}{}",
                     when(&open.started),
                     open.reached,
-                    open.holder
+                    open.holder,
+                    if open.paused { ", where a person stopped it: the operator does not go on" } else { "" }
                 ),
             );
         }

@@ -290,6 +290,11 @@ fn a_cluster_tells_what_somebody_has_to_do() {
             "stopped: `scantling upgrade` with shop 2 continues the run, `scantling rollback` goes back to 1",
         ),
         (
+            Status { open: Some(OpenRun { paused: true, ..open.clone() }), ..whole.clone() },
+            true,
+            "by cli/host/1/a, where a person",
+        ),
+        (
             Status {
                 open: Some(OpenRun { action: Action::Uninstall, ..open }),
                 installed: None,

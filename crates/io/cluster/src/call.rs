@@ -43,7 +43,19 @@ pub(crate) async fn call(
     payload: Payload<'_>,
     what: &str,
 ) -> Result<(StatusCode, Value), ClusterError> {
-    let (head, value) = exchange(client, method, path_and_query, payload, what).await?;
+    call_with(client, method, path_and_query, payload, what, http::Extensions::new()).await
+}
+
+/// The same with what the layers below are told of the request.
+pub(crate) async fn call_with(
+    client: &kube::Client,
+    method: Method,
+    path_and_query: &str,
+    payload: Payload<'_>,
+    what: &str,
+    told: http::Extensions,
+) -> Result<(StatusCode, Value), ClusterError> {
+    let (head, value) = exchange(client, method, path_and_query, payload, what, told).await?;
     Ok((head.status, value))
 }
 
@@ -54,6 +66,7 @@ pub(crate) async fn exchange(
     path_and_query: &str,
     payload: Payload<'_>,
     what: &str,
+    told: http::Extensions,
 ) -> Result<(http::response::Parts, Value), ClusterError> {
     let malformed = |message: String| ClusterError::Malformed { what: what.to_owned(), message };
     let mut builder = Request::builder()
@@ -67,7 +80,8 @@ pub(crate) async fn exchange(
             Body::from(serde_json::to_vec(value).map_err(|e| malformed(e.to_string()))?)
         }
     };
-    let request = builder.body(body).map_err(|e| malformed(format!("cannot form the request: {e}")))?;
+    let mut request = builder.body(body).map_err(|e| malformed(format!("cannot form the request: {e}")))?;
+    request.extensions_mut().extend(told);
     let answer = client.send(request).await.map_err(|e| unreachable(what, &e))?;
     let (head, body) = answer.into_parts();
     let bytes = Limited::new(body, ANSWER_BYTES)

@@ -69,9 +69,15 @@ impl Cluster {
     /// # Errors
     /// When it does not answer; its version is open to everybody who may ask it at all.
     pub async fn about(&self) -> Result<About, ClusterError> {
-        let (head, version) =
-            exchange(self.client(), Method::GET, "/version", Payload::Nothing, "read the server's version")
-                .await?;
+        let (head, version) = exchange(
+            self.client(),
+            Method::GET,
+            "/version",
+            Payload::Nothing,
+            "read the server's version",
+            http::Extensions::new(),
+        )
+        .await?;
         let date = head.headers.get(http::header::DATE).and_then(|date| date.to_str().ok());
         Ok(About {
             version: version.get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned(),

@@ -8,8 +8,9 @@ use scantling_api::{GroupVersionKind, ObjectKey};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::call::{Payload, call, encode};
+use crate::call::{Payload, call, call_with, encode};
 use crate::error::ClusterError;
+use crate::stack::MayBeAway;
 
 /// Versions that are asked about at the same time.
 const AT_ONCE: usize = 16;
@@ -119,7 +120,9 @@ impl Served {
                     format!("/apis/{}/{}", encode(&group), encode(&version))
                 };
                 let what = format!("discover {path}");
-                let list = call(client, Method::GET, &path, Payload::Nothing, &what).await;
+                let mut told = http::Extensions::new();
+                told.insert(MayBeAway);
+                let list = call_with(client, Method::GET, &path, Payload::Nothing, &what, told).await;
                 (group, version, list)
             })
             .buffered(AT_ONCE)

@@ -55,6 +55,15 @@ impl Jitter {
     }
 }
 
+/// Carried by a request to a server that may stand behind the API server and be away for good, as of an aggregated API: when
+/// the API server says that it is unavailable, it is asked once or twice more, and not for as long as an API server takes
+/// to come back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MayBeAway;
+
+/// Attempts for such a request.
+const ATTEMPTS_AWAY: u32 = 3;
+
 #[derive(Debug, Clone)]
 struct Retry<S> {
     inner: S,
@@ -113,11 +122,18 @@ where
         let jitter = self.jitter.clone();
         Box::pin(async move {
             let method = request.method().clone();
+            let may_be_away = request.extensions().get::<MayBeAway>().is_some();
             let mut request = request;
             let mut attempt = 1;
             loop {
                 let again = if attempt < ATTEMPTS { copy(&request) } else { None };
                 let answer = service.call(request).await;
+                let is_away = may_be_away
+                    && attempt >= ATTEMPTS_AWAY
+                    && answer.as_ref().is_ok_and(|r| r.status() == StatusCode::SERVICE_UNAVAILABLE);
+                if is_away {
+                    return answer.map_err(Into::into);
+                }
                 let delay = match &answer {
                     Ok(response) if worth_repeating(&method, response.status()) => retry_after(response),
                     Err(_) if repeatable(&method) => None,
@@ -190,6 +206,21 @@ mod tests {
             let (status, _) = outcome(method.clone(), statuses).await;
             assert_eq!(status, *expected, "{method} {statuses:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_be_away_for_good_is_not_waited_for() {
+        let started = tokio::time::Instant::now();
+        let client = stack(scripted(&[503; 20]), 7);
+        let mut request = Request::new(Body::empty());
+        request.extensions_mut().insert(MayBeAway);
+        assert_eq!(client.send(request).await.unwrap().status(), 503);
+        assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+        // A broken connection is the API server's own, which comes back.
+        let client = stack(scripted(&[0, 0, 0, 0, 429, 429, 429]), 7);
+        let mut request = Request::new(Body::empty());
+        request.extensions_mut().insert(MayBeAway);
+        assert_eq!(client.send(request).await.unwrap().status(), 200);
     }
 
     #[tokio::test(start_paused = true)]

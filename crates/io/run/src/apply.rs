@@ -133,7 +133,7 @@ impl Session<'_> {
         self.apply_steps(&rest).await
     }
 
-    async fn apply_steps(&mut self, steps: &[&Step]) -> Result<(), Stop> {
+    pub(crate) async fn apply_steps(&mut self, steps: &[&Step]) -> Result<(), Stop> {
         let desired = std::mem::take(&mut self.desired);
         let done = self.apply_batches(steps, &desired).await;
         self.desired = desired;

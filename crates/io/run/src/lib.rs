@@ -27,6 +27,7 @@ mod build_state;
 mod bundle;
 mod catalogue;
 mod claim;
+mod conversion;
 mod desired;
 mod environment;
 mod event;

@@ -257,7 +257,12 @@ impl Session<'_> {
         let (wanted, leftovers): (Vec<Step>, Vec<Step>) =
             steps.into_iter().partition(|s| keys.contains(&s.key));
         self.want().await?;
+        let mut held = self.hold_conversions();
+        self.tell_held(&held);
         for wave in Wave::ALL {
+            if wave == Wave::Webhooks {
+                self.arm_conversions(std::mem::take(&mut held), &wanted).await?;
+            }
             if wave == Wave::Workloads {
                 self.settle_images().await?;
                 self.prepull_workloads(&wanted).await?;

@@ -102,6 +102,16 @@ pub fn rights(release: &Release) -> Vec<PolicyRule> {
             "Role" | "ClusterRole" if gvk.group == "rbac.authorization.k8s.io" => {
                 rights.named(namespace, &resource, &key.name, &["escalate"]);
             }
+            // Whether what converts the objects of a definition can be reached.
+            "CustomResourceDefinition" => {
+                let service = "/spec/conversion/webhook/clientConfig/service/namespace";
+                match object::text(value, service) {
+                    "" => {}
+                    namespace => {
+                        rights.add(Some(namespace), "discovery.k8s.io", "endpointslices", &["list"]);
+                    }
+                }
+            }
             "RoleBinding" | "ClusterRoleBinding" if gvk.group == "rbac.authorization.k8s.io" => {
                 let (kind, name) =
                     (object::text(value, "/roleRef/kind"), object::text(value, "/roleRef/name"));

@@ -302,13 +302,17 @@ impl<'a> One<'a> {
         self.service.annotation(fields::STOP) == Some("true")
     }
 
-    /// How many pods; none when somebody else decides.
-    fn replicas(self, predictor: &PredictorSpec) -> Option<i64> {
+    /// How many pods. Where somebody else decides, as many as there are: a number that is not written any more would be taken for one.
+    fn replicas(self, predictor: &PredictorSpec) -> i64 {
         if self.is_stopped() {
-            return Some(0);
+            return 0;
         }
         let external = self.service.annotation(fields::AUTOSCALER_CLASS) == Some("external");
-        (!external).then(|| i64::from(predictor.min_replicas.unwrap_or(1)))
+        let stopped = |live: &Deployment<'_>| object::annotation(live.object(), desired::STOPPED).is_some();
+        match self.live().filter(|live| external && !stopped(live)) {
+            Some(live) => live.replicas(),
+            None => i64::from(predictor.min_replicas.unwrap_or(1)),
+        }
     }
 
     /// What is missing of the predictor.
@@ -332,7 +336,7 @@ impl<'a> One<'a> {
     fn upkeep(
         self,
         live: Deployment<'_>,
-        replicas: Option<i64>,
+        replicas: i64,
         strategy: &Value,
         allowed: Option<&BTreeSet<String>>,
         context: &Context<'_>,
@@ -340,9 +344,7 @@ impl<'a> One<'a> {
         let template = live.template().unwrap_or(&Value::Null);
         let mut writes = self.surroundings(template, allowed, context);
         let kept = |name| object::annotation(live.object(), name);
-        // Where the number of pods is left to others, they go on from one after a stop.
-        let replicas = replicas.or_else(|| kept(desired::STOPPED).map(|_| 1));
-        if replicas.is_some_and(|replicas| replicas != live.replicas()) {
+        if replicas != live.replicas() {
             let written_for = kept(desired::WRITTEN_FOR).unwrap_or_default();
             let roll = kept(rollout::ROLL);
             let object = desired::deployment(self.service, template, replicas, strategy, written_for, roll);
@@ -357,16 +359,12 @@ impl<'a> One<'a> {
         let predictor = self.service.spec().map(|spec| spec.predictor).unwrap_or_default();
         let sane = predictor.min_replicas.is_none_or(|replicas| (1..=MAX_REPLICAS).contains(&replicas));
         let replicas = match self.is_stopped() {
-            true => Some(0),
-            false if live.replicas() > 0 || !sane => None,
+            true => 0,
+            false if live.replicas() > 0 || !sane => live.replicas(),
             false => self.replicas(&predictor),
         };
         let strategy = live.object().pointer("/spec/strategy").cloned().unwrap_or_default();
         let allowed = allowed_namespaces(self.service.annotation(ALLOW_FROM)).ok();
-        let stays = replicas.is_none() && live.replicas() == 0 && !sane;
-        if stays {
-            return self.surroundings(live.template().unwrap_or(&Value::Null), allowed.as_ref(), context);
-        }
         self.upkeep(live, replicas, &strategy, allowed.as_ref(), context)
     }
 

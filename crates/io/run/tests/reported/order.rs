@@ -12,7 +12,8 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::common::platform::{
-    HOST, brought, comparable, key, one, options, outcomes, release, sandbox, taken_away, tree, two, well,
+    HOST, brought, comparable, key, of_people, one, options, outcomes, release, sandbox, taken_away, tree,
+    two, well,
 };
 use crate::common::{Cut, Sandbox, push, world};
 use crate::{definition, deployment, lab};
@@ -166,4 +167,69 @@ async fn an_object_waits_for_the_webhook_that_guards_it() {
     let Err(RunError::Stopped { report, .. }) = ended else { panic!("{ended:?}") };
     let finding = report.findings.iter().find(|f| f.code.as_str() == "SCN0807").unwrap();
     assert!(finding.cause.contains("connection refused"), "{finding:?}");
+}
+
+/// opendatahub-io/opendatahub-operator#3962: a definition names the webhook of an operator that does not run yet, and its
+/// objects cannot even be read.
+#[tokio::test(start_paused = true)]
+async fn a_conversion_is_set_when_what_answers_it_is_ready() {
+    let parts = |versions: &str, conversion: &str| {
+        format!(
+            "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: parts.lab.example.com}}\nspec:\n  group: lab.example.com\n  scope: Namespaced\n  names: {{kind: Part, plural: parts}}\n{conversion}  versions:\n{versions}"
+        )
+    };
+    let version = |name: &str, stored: bool| {
+        format!(
+            "  - {{name: {name}, served: true, storage: {stored}, schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}}}\n"
+        )
+    };
+    let service = "apiVersion: v1\nkind: Service\nmetadata: {name: new-operator}\nspec: {selector: {app: new-operator}, ports: [{port: 443, targetPort: 8443}]}\n";
+    let conversion = "  conversion:\n    strategy: Webhook\n    webhook: {conversionReviewVersions: [v1], clientConfig: {caBundle: Y2E=, service: {namespace: platform, name: new-operator, path: /convert}}}\n";
+    let first = lab("1.0.0", "", "", &[("parts.yaml", &parts(&version("v1", true), ""))]);
+    let both = parts(&format!("{}{}", version("v1", false), version("v2", true)), conversion);
+    let operator = deployment("new-operator", "controller:1", "");
+    let files = [("operator.yaml", operator.as_str()), ("parts.yaml", &both), ("service.yaml", service)];
+    let second = lab("2.0.0", "1.0.0", "", &files);
+
+    let mut registry = RegistryServer::new();
+    push(&mut registry, HOST, "controller", "1", &[("c", "1")]);
+    let sandbox = Sandbox::new(world(Flavour::Kubernetes, &["node-1"]), registry);
+    brought(&sandbox, &first).await;
+    let one = json!({"apiVersion": "lab.example.com/v1", "kind": "Part", "metadata": {"name": "one"}});
+    of_people(&sandbox, "/apis/lab.example.com/v1/namespaces/platform/parts", &one);
+
+    let definition =
+        ObjectKey::cluster("apiextensions.k8s.io", "CustomResourceDefinition", "parts.lab.example.com");
+    let ended = std::cell::Cell::new(false);
+    let watches = async {
+        // Somebody reads the objects all the time, in the version in which they are stored.
+        let mut early = 0;
+        while !ended.get() {
+            let found = sandbox.object(&definition).unwrap();
+            let is_armed = found.pointer("/spec/conversion/strategy").unwrap() == "Webhook";
+            let available = sandbox.object(&key("Deployment", "new-operator"));
+            let available = available.and_then(|d| d.pointer("/status/availableReplicas").cloned());
+            assert!(!is_armed || available == Some(json!(1)), "{found}");
+            let path = "/apis/lab.example.com/v1/namespaces/platform/parts";
+            let (status, answer) = sandbox.act(Method::GET, path, "application/json", &json!(null));
+            assert!(is_armed || status == 200, "{answer}");
+            early += usize::from(!is_armed);
+            sleep(Duration::from_millis(100)).await;
+        }
+        early
+    };
+    let run = async {
+        let report = brought(&sandbox, &second).await;
+        ended.set(true);
+        report
+    };
+    let (report, early) = futures::join!(run, watches);
+    assert!(early > 5, "{early}");
+    let told = report.events.iter().map(|e| e.what.to_string());
+    let told: Vec<String> = told.filter(|t| t.contains("after platform/new-operator is ready")).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    let found = sandbox.object(&definition).unwrap();
+    assert_eq!(found["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"], "new-operator");
+    assert_eq!(found["spec"]["versions"][1]["storage"], true);
+    assert_eq!(brought(&sandbox, &second).await.writes, 0);
 }

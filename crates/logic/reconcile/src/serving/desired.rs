@@ -10,7 +10,7 @@ use scantling_merge::strategic_merge_patch;
 use scantling_observed::{InferenceService, View as _};
 use serde_json::{Map, Value, json};
 
-use super::fields::{FORMATS, SERVICE_FIELDS, Use};
+use super::fields::{FORMATS, SERVICE_FIELDS, STOP, Use};
 use super::placeholder;
 use super::refusal::{Failure, Refusal};
 use super::rollout::ROLL;
@@ -330,24 +330,24 @@ fn metadata(service: InferenceService<'_>) -> Value {
     })
 }
 
-/// The Deployment, sealed. Without a number of pods that number is left to others.
+/// The Deployment, sealed but for the number of its pods, which others may change.
 pub(crate) fn deployment(
     service: InferenceService<'_>,
     template: &Value,
-    replicas: Option<i64>,
+    replicas: i64,
     strategy: &Value,
     written_for: &str,
     roll: Option<&str>,
 ) -> Value {
     let mut metadata = metadata(service);
     metadata["annotations"] = json!({WRITTEN_FOR: written_for});
-    if replicas == Some(0) {
+    if service.annotation(STOP) == Some("true") {
         metadata["annotations"][STOPPED] = json!("true");
     }
     if let Some(roll) = roll {
         metadata["annotations"][ROLL] = json!(roll);
     }
-    let mut object = json!({
+    let mut object = sealed(json!({
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": metadata,
@@ -356,11 +356,9 @@ pub(crate) fn deployment(
             "strategy": strategy,
             "template": template,
         },
-    });
-    if let Some(replicas) = replicas {
-        object["spec"]["replicas"] = json!(replicas);
-    }
-    sealed(object)
+    }));
+    object["spec"]["replicas"] = json!(replicas);
+    object
 }
 
 /// The Service of pods of a template, sealed.

@@ -78,14 +78,35 @@ async fn it_stops_starts_and_scales_as_its_owner_says() {
     stage.run(60).await;
     assert_eq!(stage.ready_pods("iris").len(), 2);
     assert_eq!(stage.condition("iris", "Stopped").0, "");
-    // An autoscaler of the user's own is not fought.
+    // An autoscaler of the user's own takes over from what there is, and is not fought.
     stage
         .edit("iris", json!({"metadata": {"annotations": {"serving.kserve.io/autoscalerClass": "external"}}}))
         .await;
     stage.run(60).await;
+    assert_eq!(stage.ready_pods("iris").len(), 2, "as many as before");
     stage.edit_own(("apps/v1", "Deployment"), "iris-predictor", json!({"spec": {"replicas": 3}})).await;
-    stage.run(60).await;
+    let written = stage.run(60).await;
+    assert!(
+        written.iter().all(|write| write == "patch InferenceService team/iris"),
+        "pods are counted: {written:?}"
+    );
     assert_eq!(stage.ready_pods("iris").len(), 3);
+    stage.put(stage.runtime("mlserver", "2")).await;
+    stage.run(90).await;
+    assert_eq!(stage.ready_pods("iris").len(), 3, "a new image leaves the number");
+    // A stop is the owner's, and a start begins with what is written; also where an update waits.
+    for waits in [false, true] {
+        let stop = |value: serde_json::Value| {
+            let keep = if waits { json!("true") } else { json!(null) };
+            json!({"metadata": {"annotations": {"serving.kserve.io/stop": value, "serving.kserve.io/disable-auto-update": keep}}})
+        };
+        stage.edit("iris", stop(json!("true"))).await;
+        stage.run(60).await;
+        assert!(stage.ready_pods("iris").is_empty());
+        stage.edit("iris", stop(json!(null))).await;
+        stage.run(60).await;
+        assert_eq!(stage.ready_pods("iris").len(), 2, "waits: {waits}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

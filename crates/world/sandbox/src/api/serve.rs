@@ -91,6 +91,7 @@ impl ApiServer {
         let shown = facts;
         let view = views::of(&shown.gvk);
         let facts = view.map_or_else(|| Ok(shown.clone()), |view| self.facts(&view.stored()))?;
+        self.conversion(&facts)?;
         let call = &Call { view: view.map(|view| (view, shown.clone())), ..call.clone() };
         let answer = match (target.name.as_deref(), target.subresource.as_deref()) {
             (None, _) => match *call.method {

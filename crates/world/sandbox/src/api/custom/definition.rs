@@ -188,14 +188,7 @@ pub(super) fn validate(definition: &Value) -> Vec<Cause> {
             "may have mixed case, but should otherwise match a DNS-1035 label",
         ));
     }
-    if text("/spec/conversion/strategy") != "None" {
-        let strategy = definition.pointer("/spec/conversion/strategy").unwrap_or(&Value::Null);
-        causes.push(Cause::invalid(
-            "spec.conversion.strategy",
-            strategy,
-            "the sandbox does not model conversion by webhook",
-        ));
-    }
+    validate_conversion(definition, &mut causes);
     validate_versions(definition, &mut causes);
     if causes.is_empty()
         && let Err(error) = Schema::from_crd(definition)
@@ -204,6 +197,29 @@ pub(super) fn validate(definition: &Value) -> Vec<Cause> {
         causes.push(Cause::invalid("spec.versions", &Value::Null, error));
     }
     causes
+}
+
+/// `validateCustomResourceConversion`.
+fn validate_conversion(definition: &Value, causes: &mut Vec<Cause>) {
+    match object::text(definition, "/spec/conversion/strategy") {
+        "None" => {}
+        "Webhook" => {
+            let client = definition.pointer("/spec/conversion/webhook/clientConfig");
+            let given = |field: &str| client.and_then(|client| client.get(field)).is_some();
+            if given("url") == given("service") {
+                let field = "spec.conversion.webhook.clientConfig";
+                causes.push(Cause::required(field, "exactly one of url or service is required"));
+            }
+            let reviews = definition.pointer("/spec/conversion/webhook/conversionReviewVersions");
+            if reviews.and_then(Value::as_array).is_none_or(Vec::is_empty) {
+                causes.push(Cause::required("spec.conversion.webhook.conversionReviewVersions", ""));
+            }
+        }
+        other => {
+            let field = "spec.conversion.strategy";
+            causes.push(Cause::unsupported(field, &json!(other), &["None", "Webhook"]));
+        }
+    }
 }
 
 fn validate_versions(definition: &Value, causes: &mut Vec<Cause>) {

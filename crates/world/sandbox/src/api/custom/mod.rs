@@ -2,8 +2,9 @@
 //!
 //! Modelled: names and versions, the structural schema (pruning, defaults, types, `required`, `enum` and bounds),
 //! subresources, printer columns, selectable fields, the clean-up finalizer. Conversion is by `apiVersion` alone
-//! (`strategy: None`); webhook conversion is refused, and rules in CEL are stored but not evaluated, which a warning
-//! says.
+//! (`strategy: None`); a webhook for it is stored, and a request that would need it is answered with an error: the server's
+//! as long as nothing is ready behind its service, else that it is not modelled. Rules in CEL are stored but not
+//! evaluated, which a warning says.
 
 mod definition;
 mod structure;
@@ -55,6 +56,43 @@ impl ApiServer {
     /// Whether a kind is defined by a custom resource definition.
     pub(super) fn is_custom(&self, facts: &KindFacts) -> bool {
         self.custom.contains_key(&facts.gvk)
+    }
+
+    /// Refuses requests to a custom kind whose objects a webhook would have to convert: what it makes of them is not known.
+    pub(super) fn conversion(&self, facts: &KindFacts) -> Result<(), Status> {
+        if !self.is_custom(facts) {
+            return Ok(());
+        }
+        let GroupVersionKind { group, version, kind } = &facts.gvk;
+        let key = ObjectKey::cluster(DEFINITION.0, DEFINITION.1, format!("{}.{group}", facts.plural));
+        let Some(definition) = self.store.get(&key) else { return Ok(()) };
+        let stored = definition.pointer("/status/storedVersions").and_then(Value::as_array);
+        let mut stored = stored.into_iter().flatten().filter_map(Value::as_str);
+        let other = stored.find(|stored| *stored != version.as_str());
+        let (Some(other), "Webhook") = (other, object::text(definition, "/spec/conversion/strategy")) else {
+            return Ok(());
+        };
+        let service = |field: &str| {
+            object::text(definition, &format!("/spec/conversion/webhook/clientConfig/service/{field}"))
+        };
+        let (namespace, name) = (service("namespace"), service("name"));
+        let answers =
+            self.store.list("discovery.k8s.io", "EndpointSlice", Some(namespace)).any(|(_, slice)| {
+                object::label(slice, "kubernetes.io/service-name") == Some(name)
+                    && slice.get("endpoints").and_then(Value::as_array).into_iter().flatten().any(
+                        |endpoint| {
+                            endpoint.pointer("/conditions/ready").and_then(Value::as_bool) == Some(true)
+                        },
+                    )
+            });
+        let why = if answers {
+            "the sandbox does not model conversion by webhook".to_owned()
+        } else {
+            format!(
+                "Post \"https://{name}.{namespace}.svc:443/\": no endpoints available for service \"{name}\""
+            )
+        };
+        Err(Status::internal(format!("conversion webhook for {group}/{other}, Kind={kind} failed: {why}")))
     }
 
     /// The definition of a custom kind's version.
