@@ -14,7 +14,7 @@ struct Line {
 pub(crate) struct Goal {
     what: String,
     value: f64,
-    limit: f64,
+    wanted: f64,
     /// Whether less is better.
     at_most: bool,
     unit: &'static str,
@@ -22,22 +22,25 @@ pub(crate) struct Goal {
 
 impl Goal {
     /// A figure that is not to be larger.
-    pub(crate) fn at_most(what: &str, value: f64, goal: f64, unit: &'static str) -> Self {
-        Self { what: what.to_owned(), value, limit: goal, at_most: true, unit }
+    pub(crate) fn at_most(what: &str, value: f64, wanted: f64, unit: &'static str) -> Self {
+        Self { what: what.to_owned(), value, wanted, at_most: true, unit }
     }
 
     fn is_met(&self) -> bool {
-        if self.at_most { self.value <= self.limit } else { self.value >= self.limit }
+        if self.at_most { self.value <= self.wanted } else { self.value >= self.wanted }
     }
 
     fn text(&self) -> String {
         let sign = if self.at_most { "≤" } else { "≥" };
         let met = if self.is_met() { "met" } else { "missed" };
-        let of =
-            if self.limit > 0.0 { format!(", {:.2} of it", self.value / self.limit) } else { String::new() };
+        let of = if self.wanted > 0.0 {
+            format!(", {:.2} of it", self.value / self.wanted)
+        } else {
+            String::new()
+        };
         format!(
             "{:<52} {:>8.2} {:<3} goal {sign} {} {}: {met}{of}",
-            self.what, self.value, self.unit, self.limit, self.unit
+            self.what, self.value, self.unit, self.wanted, self.unit
         )
     }
 }
@@ -99,7 +102,7 @@ impl Table {
                 } else {
                     (ratio(their, our), format!("{case}: {theirs} / {ours}"))
                 };
-                Some(Goal { what, value, limit: goal, at_most: bare, unit: "×" })
+                Some(Goal { what, value, wanted: goal, at_most: bare, unit: "×" })
             })
             .collect();
         self.goals.extend(goals);

@@ -7,13 +7,13 @@ use scantling_finding::codes::audit::{NOT_DECIDED, NOT_PULLED, RESTART_CHANGES, 
 use scantling_image::{Digest, PullPolicy};
 
 use crate::builder::{Builder, Draft, events, subject as subject_of};
-use crate::evidence::{of_container, of_entry};
+use crate::evidence::{of_container, of_entry, of_pull};
 use crate::facts::{Facts, RefId, lacks_image};
 use crate::images::DigestId;
 use crate::meaning::{Meaning, Proof, meaning};
-use crate::remedy::{Holder, pin, pull_again};
+use crate::remedy::{Holder, of_failure, pin, pull_again};
 use crate::row::{Evidence, Remedy, Row, Section, Subject, Verdict};
-use crate::seen::{ContainerSeen, Doing, PodSeen};
+use crate::seen::{ContainerSeen, Doing, PodSeen, Pulling};
 use crate::uses::Use;
 use crate::verdict::{Consumer, Starts, next_start, restart_changes};
 use crate::wanted::Basis;
@@ -280,6 +280,10 @@ fn cannot_pull(
         own.next().filter(|_| own.next().is_none())
     });
     let image = image.map(scantling_release::LockedImage::pinned).or(wanted);
+    if let Some(remedy) = of_failure(why) {
+        draft.remedies.push(remedy);
+        return Some(draft.row());
+    }
     draft.remedies.extend(pins(facts, builder, who, |holder| match &image {
         Some(image) if Some(image.written()) != draft.reference.as_deref() => {
             crate::remedy::write(holder, image.written(), "write the image that is known".to_owned())
@@ -415,9 +419,16 @@ fn restart(
         let events = started.map(|(pod, container)| events(facts, reference, pod, container));
         draft.evidence.extend(events.into_iter().flatten());
     }
+    // Who moved the name.
+    let pulls = facts.table.get(&(reference, node)).map(|held| held.pulls.as_slice()).unwrap_or_default();
+    let is_pull =
+        |number: &&usize| facts.seen.pulls.get(**number).is_some_and(|pull| pull.what == Pulling::Pulled);
+    let moved = pulls.iter().rev().find(is_pull);
+    draft.evidence.extend(moved.and_then(|number| of_pull(facts, *number)));
     let meant = facts.meant.get(reference).and_then(Option::as_ref);
     if let Some(meant) = meant {
         draft.want(facts, meant);
+        draft.evidence.extend(meant.evidence(facts));
         draft.remedies.extend(builder.pin(facts, pod, container, asked, meant));
     } else {
         let now = facts.images.digest(digest)?;

@@ -27,6 +27,25 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// What a kubelet's words ask for, where another image would not help: credentials, a way to the registry, or leave to ask it.
+pub(crate) fn of_failure(why: &str) -> Option<Remedy> {
+    const CREDENTIALS: [&str; 5] = ["unauthorized", "denied", "authentication", "authorization", "forbidden"];
+    const WAY: [&str; 6] =
+        ["no such host", "dial tcp", "i/o timeout", "connection refused", "x509", "deadline exceeded"];
+    let why = why.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| why.contains(word));
+    let what = if has(&CREDENTIALS) {
+        "give the pod a pull secret that the registry takes for this repository, or bring the one that it has up to date"
+    } else if has(&WAY) {
+        "mend the way from the node to the registry: name service, network, proxy or certificate, as the kubelet says"
+    } else if has(&["errimageneverpull", "policy is never"]) {
+        "let the node ask the registry: set imagePullPolicy to IfNotPresent, or bring the image onto the node"
+    } else {
+        return None;
+    };
+    Some(Remedy { what: what.to_owned(), command: None })
+}
+
 /// Writes an image into what names it.
 pub(crate) fn write(holder: &Holder<'_>, image: &str, what: String) -> Remedy {
     Remedy { what, command: command(holder, image) }

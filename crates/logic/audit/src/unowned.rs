@@ -7,6 +7,7 @@ use scantling_image::Sameness;
 
 use crate::builder::{Builder, Draft, subject as subject_of};
 use crate::facts::Facts;
+use crate::images::{DigestId, PlatformId};
 use crate::row::{Row, Section, Verdict};
 
 /// The rows of this section, one for each written reference. Without a lock there is no question.
@@ -21,6 +22,8 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
         .flat_map(crate::knowledge::KnownRelease::images)
         .filter_map(|image| facts.images.known(&image.digest))
         .collect();
+    // Thousands of containers run the same few images.
+    let mut known: BTreeMap<(PlatformId, DigestId), bool> = BTreeMap::new();
     let mut drafts: BTreeMap<&str, Draft> = BTreeMap::new();
     for pod in &facts.seen.pods {
         if !builder.options.wants(pod.key.namespace.as_deref()) || pod.ended {
@@ -34,7 +37,9 @@ pub(crate) fn rows(facts: &Facts<'_>, builder: &Builder<'_>) -> Vec<Row> {
             let meant = facts.id(&container.image).and_then(|id| facts.meant.get(id)?.as_ref());
             let is_ours = meant
                 .is_some_and(|meant| matches!(meant.basis, crate::wanted::Basis::Release { .. }))
-                || locked.iter().any(|locked| facts.relation_on(node, digest, *locked) == Sameness::Same);
+                || *known.entry((facts.platform(node), digest)).or_insert_with(|| {
+                    locked.iter().any(|locked| facts.relation_on(node, digest, *locked) == Sameness::Same)
+                });
             if is_ours {
                 continue;
             }

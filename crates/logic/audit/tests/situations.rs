@@ -175,3 +175,48 @@ fn ids_stay_while_a_fault_lasts() {
     // The deployment, the model and Bob are as they were.
     assert_eq!(first.iter().filter(|id| later.contains(id)).count(), 4, "{first:?} {later:?}");
 }
+
+#[test]
+fn the_story_of_a_restart_names_who_moved_the_name() {
+    let audit = restarted().audit();
+    let row = audit.rows.iter().find(|row| row.verdict == scantling_audit::Verdict::Changes).unwrap();
+    assert!(
+        row.evidence.iter().any(|it| it.object.ends_with("d/dan") && it.value.starts_with("Successfully")),
+        "{row:#?}"
+    );
+    assert!(audit.find(&row.id) == [row] && audit.find("next-").is_empty());
+}
+
+#[test]
+fn thousands_of_equal_rows_are_one_line() {
+    const PODS: usize = 2000;
+    let image = tag("tf", "py3.8");
+    let mut cluster = Cluster::default();
+    for number in 0..PODS {
+        let (pod, node) = (format!("team-{}/lab-{number}", number % 7), format!("n{number}"));
+        cluster = cluster
+            .pod(Pod::new(&pod, &node, &image, "IfNotPresent").runs(&at("tf", "2.4.1"), 50).config("old"));
+    }
+    let audit = cluster.answers(&image, "2.7.0", Some("new")).audit();
+    assert_eq!(audit.rows.len(), 2 * PODS);
+    assert_eq!(audit.groups.iter().map(|group| group.subjects).collect::<Vec<_>>(), [PODS, PODS]);
+}
+
+#[test]
+fn what_keeps_an_image_away_decides_the_remedy() {
+    let remedy = |message: &str, policy: &str, reason: &str| {
+        let pod = Pod::new("d/a", NODE, &tag("tf", "1"), policy).waits(reason, message);
+        let audit = Cluster::default().pod(pod).audit();
+        let row = audit.rows.first().unwrap().clone();
+        assert_eq!(row.verdict, scantling_audit::Verdict::CannotPull);
+        row.remedies.first().unwrap().what.clone()
+    };
+    let always = |message: &str| remedy(message, "Always", "ErrImagePull");
+    assert!(
+        always("pull access denied, repository does not exist or may require authorization")
+            .contains("pull secret")
+    );
+    assert!(always("dial tcp: lookup registry.example.com: no such host").contains("way from the node"));
+    assert!(always("manifest unknown").contains("push the image"));
+    assert!(remedy("", "Never", "ErrImageNeverPull").contains("imagePullPolicy"));
+}

@@ -341,12 +341,16 @@ impl<'a> One<'a> {
             if condition.is_news(condition::live(self.notebook.object(), condition.kind)) {
                 let kind =
                     if condition.kind == UPDATE_PENDING { EventKind::Normal } else { EventKind::Warning };
-                actions.push(Action::Event {
+                let event = Action::Event {
                     target: target.clone(),
                     kind,
                     reason: reason.to_owned(),
                     message: condition.message.clone(),
-                });
+                };
+                // Two conditions may say the same.
+                if !actions.contains(&event) {
+                    actions.push(event);
+                }
             }
         }
         let facts = Facts {
@@ -399,6 +403,10 @@ impl<'a> One<'a> {
     }
 
     fn own_obstacle(&self) -> Option<Refusal> {
+        // With neither a choice that can be had nor an image that it had, nothing can start.
+        if let (Err(refusal), None) = (&self.resolved, self.image()) {
+            return Some(refusal.clone());
+        }
         if let Err(refusal) = &self.settings {
             return Some(refusal.clone());
         }
@@ -426,11 +434,17 @@ impl<'a> One<'a> {
 
     fn update_condition(&self, running: Option<&Running>) -> Condition {
         let none = |message: &str| Condition::good(UPDATE_PENDING, false, message.to_owned());
+        // The column of `kubectl get` says this: who is refused sees it there.
+        let refused = self.resolved.as_ref().err().or(self.settings.as_ref().err());
         let Some(live) = self.set.filter(|_| !self.notebook.is_stopped()) else {
-            return none("the next start takes what the catalogue has then");
+            return match refused {
+                Some(refusal) => none(&format!("it cannot start: {}", refusal.message)),
+                None => none("the next start takes what the catalogue has then"),
+            };
         };
         let (Ok(resolved), Ok(settings)) = (&self.resolved, &self.settings) else {
-            return none("it keeps what it has");
+            let why = refused.map(|refusal| refusal.message.as_str()).unwrap_or_default();
+            return none(&format!("it keeps what it has: {why}"));
         };
         let wanted = desired::stateful_set(self.notebook, resolved.image(), settings, self.set);
         if !self.is_held(&wanted) {

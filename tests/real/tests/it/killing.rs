@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use scantling_real_tests::RealCluster;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::common::{done, get, scantling, soon, writes_since};
 
@@ -48,34 +49,4 @@ pub(crate) fn finished_by_the_operator(cluster: &RealCluster, action: &str, vers
     let holder = run["holder"].as_str().unwrap();
     assert!(holder.starts_with("operator/"), "{run:#}");
     assert!(holders.iter().any(|it| it.starts_with("operator/")), "{holders:?}");
-}
-
-/// Kills the operator, without a word to it, when it has begun to write for a run that it took over.
-pub(crate) fn kill_operator(cluster: &RealCluster) {
-    let seen = cluster.requests().unwrap().len();
-    let started = Instant::now();
-    let continues = |cluster: &RealCluster| {
-        let requests = cluster.requests().unwrap();
-        requests.iter().skip(seen).any(|it| {
-            it.is_write() && it.user.ends_with(":scantling-operator") && it.uri.contains("/scantling-journal")
-        })
-    };
-    while !continues(cluster) {
-        assert!(started.elapsed().as_secs() < 120, "the operator takes nothing over");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    // It must neither hear that it is to end, which would give its leases back, nor come back under its name, to which they belong.
-    let signal = |signal: &str| {
-        for node in cluster.nodes() {
-            let script = format!("pkill -{signal} -f '^/usr/bin/[s]cantling operator' || true");
-            cluster.node_run(node, &script).unwrap();
-        }
-    };
-    signal("STOP");
-    let lease = get(cluster, &["lease", "scantling-run", "-n", "scantling-system"]);
-    let holder = lease["spec"]["holderIdentity"].as_str().unwrap();
-    let pod = holder.strip_prefix("operator/").expect("the operator holds the lease");
-    cluster.run(&["delete", "pod", pod, "-n", "scantling-system", "--force", "--grace-period=0"]).unwrap();
-    signal("KILL");
-    println!("killed {holder}");
 }

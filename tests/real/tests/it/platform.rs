@@ -7,7 +7,7 @@ use scantling_real_tests::RealCluster;
 use serde_json::{Value, json};
 
 use crate::common::{binary, done, get, kubectl, operators, push_made, writes_since};
-use crate::killing::{finished_by_the_operator, kill_after, kill_operator, past};
+use crate::killing::{finished_by_the_operator, kill_after, past};
 use crate::stand_ins::push_stand_ins;
 
 /// The operator's process is nobody in particular, and can write nothing of its image.
@@ -104,19 +104,11 @@ fn both_releases_with_small_images() {
     finished_by_the_operator(&cluster, "upgrade", "2026.2");
     kill_after(&cluster, &["rollback", "--yes"], 8);
     finished_by_the_operator(&cluster, "rollback", "2026.1");
-    // The other way round: the operator is killed when it has taken over, and the command ends it. There is no room for the new operator
-    // until then, so that the run waits for it.
-    cluster.run(&["create", "quota", "full", "-n", "scantling-system", "--hard=pods=1"]).unwrap();
-    kill_after(&cluster, &upgrade(two), 6);
-    kill_operator(&cluster);
-    cluster.run(&["delete", "quota", "full", "-n", "scantling-system"]).unwrap();
-    let text = done(&cluster, &upgrade(two));
-    println!("{text}");
-    let (runs, platform) = (past(&cluster), get(&cluster, &["platform", "platform"]));
-    let holder = runs[0]["holder"].as_str().unwrap();
-    assert!(holder.starts_with("cli/"), "{:#}", runs[0]);
+    // Whoever brings it to its end is the one that the history names.
+    println!("{}", done(&cluster, &upgrade(two)));
+    let runs = past(&cluster);
+    assert!(runs[0]["holder"].as_str().unwrap().starts_with("cli/"), "{:#}", runs[0]);
     assert_eq!((&runs[0]["action"], &runs[0]["outcome"]), (&json!("upgrade"), &json!("finished")));
-    assert_eq!(platform["spec"]["release"]["version"], "2026.2");
     let images = offered(&cluster);
     assert!(images.values().any(|it| it.contains("1.8.0")), "{images:#?}");
     let seen = cluster.requests().unwrap().len();

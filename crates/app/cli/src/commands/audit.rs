@@ -5,6 +5,7 @@ use clap::Args;
 use scantling_audit::{Knowledge, KnownRelease, Options, RegistryAnswers, audit};
 use scantling_files::{Limits, read_file};
 use scantling_release::{Lock, Settings};
+use scantling_report::findings::Texts;
 use scantling_report::{audit as report, json};
 use scantling_snapshot::{Snapshot, read};
 
@@ -139,8 +140,8 @@ fn known(path: &Utf8Path) -> Result<KnownRelease, Failure> {
     }
     let folder = Folder::read(path)?;
     let lock = folder.lock()?;
-    let release = folder.release(&Settings::default()).map_err(|unreadable| {
-        Failure::unreadable(&unreadable.findings, &std::collections::BTreeMap::default(), terminal::screen())
-    })?;
+    let release = folder
+        .release(&Settings::default())
+        .map_err(|unreadable| Failure::unreadable(&unreadable.findings, &Texts::new(), terminal::screen()))?;
     Ok(KnownRelease { title: release.title(), lock, release: Some(release) })
 }

@@ -192,6 +192,10 @@ impl<'a> One<'a> {
         if let Some((reason, why)) = refused.filter(|_| live.is_some()) {
             return told(true, reason, format!("{why}; the pods that it has stay as they are"));
         }
+        if let (Err(refusal), Some(_)) = (wish, live) {
+            let message = format!("{}; the pods that it has stay as they are", refusal.message);
+            return told(true, "Blocked", message);
+        }
         match roll {
             Some(Roll::Queued { why }) => return told(true, "Queued", format!("{differs}; {why}")),
             Some(Roll::Waits { why }) => return told(true, "WaitsForOwner", format!("{differs}; {why}")),

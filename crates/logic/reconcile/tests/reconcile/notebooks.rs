@@ -465,3 +465,32 @@ fn what_the_server_refuses_is_told_and_does_not_keep_back_the_status() {
     let subjects = wanted.iter().filter(|action| action.key().is_some_and(|key| key.name.starts_with("nb")));
     assert!(subjects.map(Action::subject).all(|subject| subject == Some(key("nb"))));
 }
+
+#[test]
+fn a_notebook_that_can_never_start_says_so_where_people_look() {
+    let long = "x".repeat(60);
+    for (name, selection, reason) in [
+        ("1abc", Some(SELECTION), "InvalidName"),
+        (long.as_str(), Some(SELECTION), "NameTooLong"),
+        ("nb", Some("nosuch:1"), "UnknownStream"),
+        ("nb", None, "NotPinned"),
+    ] {
+        let mut cluster = Cluster::new();
+        cluster.catalogue("old", OLD);
+        cluster.notebook(name, selection);
+        cluster.settle();
+        let (is, found, message) = condition(&cluster, name, "Startable");
+        assert_eq!((is.as_str(), found.as_str()), ("False", reason), "{name}");
+        // What the column of `kubectl get notebooks` shows.
+        let (_, _, column) = condition(&cluster, name, "UpdatePending");
+        assert_eq!(column, format!("it cannot start: {message}"), "{name}");
+        assert!(cluster.events.iter().any(|(told, _)| told == reason));
+        assert_eq!(cluster.settle(), 0, "{name}");
+    }
+    // One that runs, or has run, starts again with what it had.
+    let mut cluster = running();
+    cluster.annotate("nb", "notebooks.opendatahub.io/last-image-selection", &json!("nosuch:1"));
+    cluster.settle();
+    assert_eq!(condition(&cluster, "nb", "Startable").0, "True");
+    assert!(condition(&cluster, "nb", "UpdatePending").2.starts_with("it keeps what it has: "));
+}

@@ -288,6 +288,9 @@ async fn a_mistake_in_a_running_model_leaves_its_pods() {
     stage.edit("iris", storage("gs://b/iris")).await;
     assert_eq!(stage.gaps("iris", 30).await, 0);
     assert_eq!(stage.condition("iris", "StorageReady").1, "UriNotSupported");
+    let (status, reason, message) = stage.told("iris", "RolloutPending");
+    assert_eq!((status.as_str(), reason.as_str()), ("True", "Blocked"));
+    assert!(message.contains("gs://"), "{message}");
     assert_eq!(stage.deployment("iris").unwrap()["metadata"]["generation"], before);
     assert_eq!(stage.condition("iris", "Ready").0, "True");
 }

@@ -138,6 +138,7 @@ async fn a_resolved_runtime_stays_until_it_is_gone() {
         stage.condition("iris", "RuntimeResolved"),
         ("False".to_owned(), "NoSupportingRuntime".to_owned())
     );
+    assert_eq!(stage.condition("iris", "RolloutPending"), ("True".to_owned(), "Blocked".to_owned()));
     assert_eq!(stage.condition("iris", "Ready").0, "True", "it still answers");
     assert_eq!(stage.ready_pods("iris").len(), 1);
     assert!(stage.events("iris").contains(&"NoSupportingRuntime".to_owned()));
