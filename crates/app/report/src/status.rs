@@ -100,11 +100,11 @@ fn end(out: &mut Page, status: &Status) {
         .filter(|version| status.installed.as_ref().is_none_or(|it| it.version != *version))
         .collect();
     // By name: which one was there before is not always known, and after a rollback it is the newer one.
-    let back = others
+    let back: Vec<String> = others
         .iter()
         .map(|version| format!("; `scantling rollback {version}` brings {version} back"))
-        .collect::<Vec<_>>()
-        .concat();
+        .collect();
+    let back = back.concat();
     let (style, word, text) = match (&status.open, &status.holder, &status.installed) {
         (Some(_), Some(_), _) => {
             (NOTED, "going on:", "a run is under way; ask again to see how far it is".to_owned())

@@ -59,18 +59,6 @@ impl Kernel {
         })
     }
 
-    /// Begins to run code, and leaves it alone.
-    pub(crate) fn begin(&self, code: &str) {
-        block_on(async {
-            let mut socket = self.sent(code).await;
-            while let Some(message) = next(&mut socket).await {
-                if message["msg_type"] == "status" && message["content"]["execution_state"] == "busy" {
-                    break;
-                }
-            }
-        });
-    }
-
     /// Sends code to the kernel.
     async fn sent(&self, code: &str) -> Channel {
         let url = format!("ws://{}{}/api/kernels/{}/channels", self.address, self.base, self.id);

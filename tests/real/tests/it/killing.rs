@@ -32,7 +32,8 @@ pub(crate) fn past(cluster: &RealCluster) -> Vec<Value> {
     serde_json::from_str::<Value>(&text).unwrap()["runs"].as_array().unwrap().clone()
 }
 
-/// Waits until the operator has brought a run to its end: while it does so the platform says so, and afterwards the history.
+/// Waits until the operator has brought a run to its end, by the platform's status and the history. Whom the status named meanwhile is
+/// printed only: what is left to do may be done between two looks.
 pub(crate) fn finished_by_the_operator(cluster: &RealCluster, action: &str, version: &str) {
     let before = past(cluster).len();
     let mut holders = BTreeSet::new();
@@ -48,5 +49,4 @@ pub(crate) fn finished_by_the_operator(cluster: &RealCluster, action: &str, vers
     assert_eq!(run["outcome"], "finished");
     let holder = run["holder"].as_str().unwrap();
     assert!(holder.starts_with("operator/"), "{run:#}");
-    assert!(holders.iter().any(|it| it.starts_with("operator/")), "{holders:?}");
 }

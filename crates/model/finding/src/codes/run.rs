@@ -44,7 +44,7 @@ table! {
     FIELD_FIXED = "SCN0809", Error,
         "a field that the release changes cannot be changed in the object that is there",
         "the API server refuses another value for this field once the object exists, and the object is not one that may be deleted and created again",
-        "delete the object when nobody needs it as it is, or give the release another name for it",
+        "delete the object when nobody needs it as it is, give the release another name for it, or, for what runs pods, let an ownership rule `take` for the field say that it may be made anew",
         upgrade Refused;
     RIGHT_MISSING = "SCN0810", Error,
         "whoever runs it may not do what the release needs",
