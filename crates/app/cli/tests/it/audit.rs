@@ -75,7 +75,8 @@ fn what_shows_nothing_is_not_sound() {
         path.to_str().unwrap().to_owned()
     };
     let empty_list = br#"{"apiVersion": "v1", "kind": "List", "items": []}"#;
-    for (name, text) in [("empty", &b""[..]), ("random", &[0xff, 0, 7, b'{'][..]), ("list.json", empty_list)] {
+    for (name, text) in [("empty", &b""[..]), ("random", &[0xff, 0, 7, b'{'][..]), ("list.json", empty_list)]
+    {
         let ran = audit(&["--snapshot", &path(name, text)]);
         assert_eq!(ran.code, 3, "{name}: {}{}", ran.out, ran.err);
         assert!(ran.err.contains("the snapshot shows no pods"), "{name}: {}", ran.err);
