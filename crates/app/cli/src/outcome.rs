@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use scantling_files::FilesError;
-use scantling_finding::Finding;
+use scantling_finding::{Code, Finding, codes};
 use scantling_release::LockError;
 use scantling_report::findings::Texts;
 use scantling_report::style::{BAD, NOTED, Screen, paint, safe};
@@ -66,10 +66,16 @@ impl Failure {
         self.message
     }
 
-    /// A release that cannot be read, for commands that need one.
+    /// A release that cannot be read, for commands that need one. Where only the settings do not fit it, the command is what is wrong.
     pub(crate) fn unreadable(findings: &[Finding], texts: &Texts<'_>, screen: Screen) -> Self {
+        const OF_SETTINGS: [Code; 3] =
+            [codes::release::REGISTRY_MISSING, codes::release::BAD_REGISTRY, codes::release::UNKNOWN_SETTING];
         let shown = scantling_report::findings::findings(findings, texts, screen);
-        Self::failed(format!("the release cannot be read\n\n{}", shown.trim_end()))
+        let shown = shown.trim_end();
+        if !findings.is_empty() && findings.iter().all(|finding| OF_SETTINGS.contains(&finding.code)) {
+            return Self::usage(format!("the settings do not fit the release\n\n{shown}"));
+        }
+        Self::failed(format!("the release cannot be read\n\n{shown}"))
     }
 
     /// With what to do about it.

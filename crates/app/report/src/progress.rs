@@ -159,36 +159,7 @@ impl Progress {
                 news.push(styled(BAD, &event.what.to_string(), ""));
             }
             What::NodeSkipped { .. } => news.push(styled(RISKY, &event.what.to_string(), "")),
-            What::Finished { .. } => news.push(line("finished".to_owned())),
-            What::ClusterRead { nodes, platforms, objects } => {
-                let objects = format!("{} of the release and the one before", count(*objects, "object"));
-                news.push(line(match nodes {
-                    0 => objects,
-                    _ => format!("{} ({}), {objects}", count(*nodes, "node"), platforms.join(", ")),
-                }));
-            }
-            What::Started { release, version, from } => {
-                let from = from.as_ref().filter(|from| *from != version);
-                let from = from.map(|from| format!("{from} → ")).unwrap_or_default();
-                news.push(line(format!("{release} {from}{version}")));
-            }
-            What::Planned { create, update, replace, adopt, unchanged, prune } => {
-                let parts = [
-                    (create, "to create"),
-                    (update, "to update"),
-                    (replace, "to replace"),
-                    (adopt, "to adopt"),
-                    (prune, "to remove"),
-                    (unchanged, "unchanged"),
-                ];
-                let parts: Vec<String> = parts
-                    .into_iter()
-                    .filter(|(number, _)| **number > 0)
-                    .map(|(number, what)| format!("{number} {what}"))
-                    .collect();
-                news.push(line(if parts.is_empty() { "nothing to do".to_owned() } else { parts.join(", ") }));
-            }
-            other => news.push(line(other.to_string())),
+            other => news.push(line(said(other))),
         }
         news
     }
@@ -252,6 +223,42 @@ impl Group {
         let parts: Vec<String> =
             self.outcomes.iter().map(|(outcome, number)| format!("{number} {}", past(*outcome))).collect();
         (!parts.is_empty()).then(|| format!("{}{}", self.name(), parts.join(", ")))
+    }
+}
+
+/// What an event tells by itself.
+fn said(what: &What) -> String {
+    match what {
+        What::Finished { .. } => "finished".to_owned(),
+        What::ClusterRead { nodes, platforms, objects } => {
+            let objects = format!("{} of the release and the one before", count(*objects, "object"));
+            match nodes {
+                0 => objects,
+                _ => format!("{} ({}), {objects}", count(*nodes, "node"), platforms.join(", ")),
+            }
+        }
+        What::Started { release, version, from } => {
+            let from = from.as_ref().filter(|from| *from != version);
+            let from = from.map(|from| format!("{from} → ")).unwrap_or_default();
+            format!("{release} {from}{version}")
+        }
+        What::Planned { create, update, replace, adopt, unchanged, prune } => {
+            let parts = [
+                (create, "to create"),
+                (update, "to update"),
+                (replace, "to replace"),
+                (adopt, "to adopt"),
+                (prune, "to remove"),
+                (unchanged, "unchanged"),
+            ];
+            let parts: Vec<String> = parts
+                .into_iter()
+                .filter(|(number, _)| **number > 0)
+                .map(|(number, what)| format!("{number} {what}"))
+                .collect();
+            if parts.is_empty() { "nothing to do".to_owned() } else { parts.join(", ") }
+        }
+        other => other.to_string(),
     }
 }
 

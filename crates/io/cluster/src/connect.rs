@@ -149,6 +149,18 @@ fn server(config: &Config) -> String {
     format!("{}://{host}", url.scheme_str().unwrap_or("https"))
 }
 
+/// Why the credentials of a configuration cannot be had, with what they come from: the kubeconfig itself is there.
+fn no_credentials(config: &Config, why: &str) -> String {
+    let from = &config.auth_info;
+    if let Some(command) = from.exec.as_ref().and_then(|exec| exec.command.as_ref()) {
+        return format!("the credential plugin {command} (`exec` of the user) gives no credentials: {why}");
+    }
+    match &from.token_file {
+        Some(path) => format!("the token file {path} (`tokenFile` of the user) cannot be read: {why}"),
+        None => why.to_owned(),
+    }
+}
+
 /// HTTP with the configuration's TLS and credentials.
 fn service(
     config: &Config,
@@ -180,7 +192,7 @@ fn service(
         .build(connector);
     Ok(ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer().map_err(|e| bad(innermost(&e)))?)
+        .option_layer(config.auth_layer().map_err(|e| bad(no_credentials(config, &innermost(&e))))?)
         // As whom to act, if the user of the kubeconfig acts for somebody else (`as`).
         .layer(config.extra_headers_layer().map_err(|e| bad(innermost(&e)))?)
         .map_err(BoxError::from)

@@ -119,7 +119,9 @@ impl Operator {
         let (client, unread) = (self.registries)().await?;
         let mut told = self.unread_rules.lock().unwrap_or_else(PoisonError::into_inner);
         if *told != unread {
-            unread.iter().for_each(|what| self.tell(Told::RulesUnread { what: what.clone() }));
+            for what in &unread {
+                self.tell(Told::RulesUnread { what: what.clone() });
+            }
             *told = unread;
         }
         Ok(client)
@@ -184,11 +186,11 @@ impl Operator {
         let (booked, books) = watch::channel(None);
         let (read, contents) = watch::channel(None);
         let (uses, last_uses) = watch::channel(LastUses::new());
-        let (known, knows) = watch::channel(None);
+        let (informs, known) = watch::channel(None);
         let works = async {
             tokio::join!(
-                self.drive(&seen, knows.clone(), &end),
-                self.perform_runs(knows.clone(), cluster.clone(), end.clone())
+                self.drive(&seen, known.clone(), &end),
+                self.perform_runs(known.clone(), cluster.clone(), end.clone())
             )
         };
         tokio::select! {
@@ -197,7 +199,7 @@ impl Operator {
             () = self.keep_books(&booked) => {}
             () = self.read_contents(&read, books.clone(), cluster.clone()) => {}
             () = self.watch_activity(&uses, cluster.clone()) => {}
-            () = self.inform(&known, books.clone(), contents, last_uses) => {}
+            () = self.inform(&informs, books.clone(), contents, last_uses) => {}
         }
     }
 

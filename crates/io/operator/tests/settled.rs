@@ -77,8 +77,7 @@ fn two_hundred_notebooks_and_fifty_models_are_not_written_to_but_for_six_renewal
         let gate = Gate::default();
         let story = async {
             let all_ready = async || ready(&cell) == (NOTEBOOKS, MODELS);
-            let took = cell.until("everything is ready", Duration::from_mins(10), all_ready).await;
-            println!("ready after {took:?}");
+            cell.until("everything is ready", Duration::from_mins(10), all_ready).await;
             sleep(Duration::from_secs(90)).await;
             let before = gate.writes();
             sleep(Duration::from_mins(10)).await;

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use scantling_api::{ObjectKey, object};
 use scantling_cluster::{ClusterError, Write, Written};
 use scantling_finding::{Finding, Place, codes};
-use scantling_plan::{Desired, Frame, Outcome, Sides, Step, decide, is_applied, is_only_ours, steps};
+use scantling_plan::{Desired, Frame, Outcome, Sides, Step, Traces, decide, is_applied, is_only_ours, steps};
 use scantling_release::Wave;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -91,14 +91,16 @@ impl Session<'_> {
     }
 
     fn decide_one(&self, wanted: &Desired, live: Option<&Value>) -> Result<Step, Stop> {
-        self.decide_upon(wanted, self.previous.objects.get(&wanted.key), live)
+        let key = &wanted.key;
+        self.decide_upon(wanted, self.previous.objects.get(key), self.previous.traces.get(key), live)
     }
 
-    /// Decides about an object upon what was last applied to it.
+    /// Decides about an object upon what was last applied to it, and what unfinished runs have made of it since.
     pub(crate) fn decide_upon(
         &self,
         wanted: &Desired,
         base: Option<&Value>,
+        traces: Option<&Traces>,
         live: Option<&Value>,
     ) -> Result<Step, Stop> {
         let made = self.journal.creates.contains(&wanted.key) && live.is_some_and(is_applied);
@@ -106,6 +108,7 @@ impl Session<'_> {
         let sides = Sides {
             desired: &wanted.value,
             base,
+            traces,
             live,
             ours: origin.is_some() || made,
             created: origin.map_or(made, |origin| *origin == scantling_plan::Origin::Created),
@@ -148,6 +151,9 @@ impl Session<'_> {
                 .iter()
                 .filter_map(|step| Some(Job { wanted: wanted(&step)?, planned: Some(step) }))
                 .collect();
+            for step in jobs.iter().filter_map(|job| job.planned) {
+                self.journal.note(step);
+            }
             let mut brought = self.bring_patiently(&jobs).await?.into_iter();
             let mut stop = None;
             for step in batch {
@@ -173,6 +179,7 @@ impl Session<'_> {
             self.ended(&step, step.outcome, step.cause.clone());
             return Ok(());
         }
+        self.journal.note(&step);
         let brought = self.bring_patiently(&[Job { wanted, planned: None }]).await?;
         brought.into_iter().try_for_each(|brought| self.take_in(&wanted.key, brought))
     }
@@ -348,6 +355,8 @@ impl Session<'_> {
         }
         match brought.end {
             Ok(()) => {
+                // It is as this run wants it: what is otherwise from now on is somebody's.
+                self.previous.traces.remove(key);
                 self.remember(key, brought.object);
                 if let Some(told) = brought.told {
                     self.ended(&told, brought.outcome, told.cause.clone());

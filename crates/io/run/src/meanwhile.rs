@@ -208,7 +208,7 @@ impl Session<'_> {
     /// Decides about an object that is no longer as the run left it.
     async fn edited(&mut self, wanted: &scantling_plan::Desired, now: Option<&Value>) -> Result<(), Stop> {
         // What was there before this run counts no more: the run has applied what it wants.
-        let step = self.decide_upon(wanted, Some(&wanted.value), now)?;
+        let step = self.decide_upon(wanted, Some(&wanted.value), None, now)?;
         match now {
             Some(now) => self.live.insert(wanted.key.clone(), now.clone()),
             None => self.live.remove(&wanted.key),

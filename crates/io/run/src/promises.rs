@@ -76,20 +76,23 @@ pub(crate) fn promises(report: &RunReport) -> BTreeMap<Promise, Evidence> {
         Promise::NothingLost,
         (!report.outcomes.is_empty()).then_some(true),
         format!(
-            "{} objects of the platform were taken away, {} were kept",
+            "objects of the platform taken away: {}, kept: {}",
             ended(&[Outcome::Pruned]),
             ended(&[Outcome::Kept])
         ),
     );
-    let without = report.outcomes.iter().filter(|outcome| outcome.cause.is_empty()).count();
+    // What was created, updated or left alone as the release has it says so by its outcome alone.
+    let plain = [Outcome::Created, Outcome::Updated, Outcome::Unchanged];
+    let silent = report.outcomes.iter().find(|it| it.cause.is_empty() && !plain.contains(&it.outcome));
+    let first = silent.map(|it| format!("; {} is {} without a cause", it.key, it.outcome));
     say(
         Promise::NothingSilent,
-        (!report.outcomes.is_empty()).then_some(without == 0),
+        (!report.outcomes.is_empty()).then_some(silent.is_none()),
         format!(
-            "{} of {} objects ended with a cause; {} findings",
-            report.outcomes.len() - without,
+            "objects with an outcome: {}, findings: {}{}",
             report.outcomes.len(),
-            report.findings.len()
+            report.findings.len(),
+            first.unwrap_or_default()
         ),
     );
     found
@@ -98,7 +101,7 @@ pub(crate) fn promises(report: &RunReport) -> BTreeMap<Promise, Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{CatalogueEntry, CheckedClaim, GateVerdict, Verified};
+    use crate::report::{CatalogueEntry, CheckedClaim, GateVerdict, ObjectOutcome, Verified};
 
     fn verdict(passes: bool) -> GateVerdict {
         GateVerdict {
@@ -140,6 +143,23 @@ mod tests {
             catalogue: vec![entry(vec![claim(true)])],
             ..RunReport::default()
         };
+        let ended = |outcome, cause: &str| ObjectOutcome {
+            key: scantling_api::ObjectKey::namespaced("", "ConfigMap", "n", "m"),
+            outcome,
+            cause: cause.to_owned(),
+            changes: Vec::new(),
+            adjusted: Vec::new(),
+            kept: Vec::new(),
+            taken: Vec::new(),
+        };
+        let told = RunReport {
+            outcomes: vec![
+                ended(Outcome::Updated, ""),
+                ended(Outcome::Pruned, "the release no longer has it"),
+            ],
+            ..RunReport::default()
+        };
+        let silent = RunReport { outcomes: vec![ended(Outcome::KeptByUser, "")], ..RunReport::default() };
         let bad = RunReport {
             gate: vec![verdict(true), verdict(false)],
             verified: vec![seen("same"), seen("different")],
@@ -172,6 +192,14 @@ mod tests {
                 Promise::Truthful,
                 Some(false),
                 "1 of 2 versions that the catalogue shows are in their images; Python 3.13 is not in its image",
+            ),
+            (&told, Promise::NothingLost, Some(true), "objects of the platform taken away: 1, kept: 0"),
+            (&told, Promise::NothingSilent, Some(true), "objects with an outcome: 2, findings: 0"),
+            (
+                &silent,
+                Promise::NothingSilent,
+                Some(false),
+                "objects with an outcome: 1, findings: 0; ConfigMap n/m is kept by user without a cause",
             ),
             (
                 &good,

@@ -100,6 +100,8 @@ impl Session<'_> {
         if let Some(open) = self.open_run().map_err(Stop::Refuse)? {
             self.left_open = true;
             self.journal.creates.extend(open.creates.iter().cloned());
+            self.journal.traces.clone_from(&open.traces);
+            self.previous.traces.clone_from(&open.traces);
             let holder = self.journal.holder.clone();
             if open.action == self.journal.action
                 && open.release == self.journal.release

@@ -96,6 +96,7 @@ impl<'a> Session<'a> {
             started: env.clock.now_rfc3339(),
             reached: String::new(),
             creates: BTreeSet::new(),
+            traces: BTreeMap::new(),
             open: true,
             paused: false,
         };
@@ -224,6 +225,7 @@ impl<'a> Session<'a> {
         if self.journal_written.is_some() || self.left_open {
             self.open().await?;
             self.journal.open = false;
+            self.journal.traces.clear();
             self.write_journal().await?;
         }
         Ok(())

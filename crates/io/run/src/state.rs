@@ -125,7 +125,7 @@ impl State {
     pub fn previous(&self) -> Previous {
         let objects = self.objects.iter().filter_map(|o| Some((object::key(o).ok()?, o.clone()))).collect();
         let inventory: Inventory = self.inventory.iter().map(|e| (e.key.clone(), e.origin)).collect();
-        Previous { version: Some(self.version.clone()), objects, inventory }
+        Previous { version: Some(self.version.clone()), objects, inventory, ..Previous::default() }
     }
 
     /// The `ConfigMaps` that hold it: parts first, head last.

@@ -221,6 +221,9 @@ impl Session<'_> {
             self.check_rights().await?;
             self.refuse_what_is_foreseen(&steps).await?;
         }
+        for step in &steps {
+            self.journal.note(step);
+        }
         let made = |s: &&Step| matches!(s.outcome, Outcome::Created | Outcome::Replaced);
         let creates = steps.iter().filter(made).map(|s| s.key.clone());
         self.journal
@@ -322,6 +325,9 @@ impl Session<'_> {
             return Ok(());
         }
         let same = version == self.report.version;
+        if same {
+            self.refuse_over_open()?;
+        }
         let named = self.release.follows.iter().any(|v| v.as_str() == version);
         if same || named {
             return Ok(());
@@ -332,6 +338,23 @@ impl Session<'_> {
             self.report.version,
             if may.is_empty() { "nothing".to_owned() } else { may.join(", ") },
         );
+        Err(self.refuse(why))
+    }
+
+    /// The installed release is not brought as an upgrade over a run to or from another one: that is going back, which leaves
+    /// definitions as they are.
+    fn refuse_over_open(&mut self) -> Result<(), Stop> {
+        let Some(open) = self.open_run().map_err(Stop::Refuse)? else { return Ok(()) };
+        let (is, own) = (&open.version, &self.report.version);
+        let why = match open.action {
+            Action::Upgrade if is != own => format!(
+                "an upgrade to {is} is open; `scantling rollback` goes back to {own}, `scantling upgrade` with {is} goes on"
+            ),
+            Action::Rollback if is == own => {
+                format!("a rollback to {own} is open; `scantling rollback` goes on with it")
+            }
+            Action::Upgrade | Action::Rollback | Action::Uninstall => return Ok(()),
+        };
         Err(self.refuse(why))
     }
 

@@ -27,6 +27,7 @@ mod remains;
 mod rights;
 mod settled;
 mod step;
+mod trace;
 mod value;
 
 pub use adopt::{is_made_by_us, is_only_ours};
@@ -45,3 +46,4 @@ pub use plan::{
 };
 pub use rights::{PolicyRule, rights, roles};
 pub use step::{Change, FieldChange, ForeignField, Outcome, Step};
+pub use trace::Traces;

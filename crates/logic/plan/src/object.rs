@@ -16,6 +16,7 @@ use crate::immutable::{immutable_changes, may_be_replaced, runs_pods};
 use crate::remains::{Namesake, hand_over, namesakes, owned_below, torsos};
 use crate::settled::settled;
 use crate::step::{Change, FieldChange, ForeignField, Outcome, Step};
+use crate::trace::{Traces, left_away};
 use crate::value::{Typed, canonical, without_nulls};
 
 /// The field manager under which the product applies.
@@ -53,6 +54,8 @@ pub struct Sides<'a> {
     pub desired: &'a Value,
     /// What was last applied, by us or, if known, by the vendor.
     pub base: Option<&'a Value>,
+    /// What runs that did not end have made of its fields since.
+    pub traces: Option<&'a Traces>,
     /// What the cluster has.
     pub live: Option<&'a Value>,
     /// Whether the inventory says that the object is ours.
@@ -76,6 +79,7 @@ pub fn decide(frame: &Frame<'_>, key: &ObjectKey, wave: Wave, sides: Sides<'_>) 
                 String::new()
             },
             body: sides.desired.clone(),
+            traces: left_away(frame, key, sides)?,
             ..blank(key, wave, Digest::of(ABSENT.as_bytes()))
         });
     };
@@ -99,12 +103,17 @@ pub(crate) fn blank(key: &ObjectKey, wave: Wave, precondition: Digest) -> Step {
         body: Value::Null,
         managed_fields: None,
         repeats: false,
+        traces: Traces::default(),
     }
 }
 
 /// An object as a server would keep it if we created it, quantities and times in the server's words and zero values
 /// dropped where its type drops them, with the fields of it that would be ours.
-fn created(frame: &Frame<'_>, key: &ObjectKey, value: &Value) -> Result<(Value, FieldSet), PlanError> {
+pub(crate) fn created(
+    frame: &Frame<'_>,
+    key: &ObjectKey,
+    value: &Value,
+) -> Result<(Value, FieldSet), PlanError> {
     let merged = merge(frame, key, None, value, true)?;
     let fields = owned(&field_owners(&merged), is_ours);
     Ok((merged, fields))
@@ -203,6 +212,10 @@ struct Fields {
     left: BTreeSet<String>,
     /// Whether every field that would be written is one that we have applied already with this value.
     repeats: bool,
+    /// Those that get another value.
+    written: Vec<Path>,
+    /// What becomes of those that were there.
+    traces: Traces,
 }
 
 impl<'a> Decision<'a> {
@@ -264,6 +277,8 @@ impl<'a> Decision<'a> {
             gone: true,
             left: BTreeSet::new(),
             repeats: true,
+            written: Vec::new(),
+            traces: Traces::default(),
         };
         for path in leaves {
             let Some(declared) = self.typed.find(self.sides.desired, path) else { continue };
@@ -277,7 +292,10 @@ impl<'a> Decision<'a> {
             let empty = declared.as_object().filter(|fields| found.is_some() && fields.is_empty());
             let wanted = self.typed.find(&self.wanted, path).or(empty.map(|_| declared));
             match (found, wanted) {
-                (Some(found), Some(wanted)) if settled(found, wanted, base) => {
+                (Some(found), Some(wanted))
+                    if settled(found, wanted, base)
+                        && !self.traces(|t| t.is_left_in(path, found, wanted)) =>
+                {
                     // What the server has put beside it stays: a list that is written as one value would lose it.
                     if found != wanted {
                         self.typed.replace(&mut fields.body, path, without_nulls(found));
@@ -291,12 +309,14 @@ impl<'a> Decision<'a> {
             fields.repeats &= ours.contains(path) && base == Some(declared);
             let change = if found.is_some() { Change::Set } else { Change::Add };
             if self.may_move(path, base, found, ours) {
+                fields.written.push(path.clone());
                 fields.changes.push(FieldChange { field: format!("{path:#}"), change });
                 continue;
             }
             let rule = self.frame.rule(self.key, path);
             match rule {
                 Rule::Take => {
+                    fields.written.push(path.clone());
                     fields.changes.push(FieldChange { field: format!("{path:#}"), change });
                     fields.taken.push(self.foreign(path, Some(rule)));
                 }
@@ -330,14 +350,20 @@ impl<'a> Decision<'a> {
             let select = |object| self.typed.find(object, &path);
             if select(&self.live).is_some() && select(&result).is_none() {
                 fields.repeats = false;
+                fields.traces.note_removed(&path);
                 fields.changes.push(FieldChange { field: format!("{path:#}"), change: Change::Remove });
             }
         }
         self.others(&mut fields, &result, &given);
+        for path in fields.written.iter().filter(|_| !is_secret(self.key)) {
+            if let Some(value) = self.typed.find(&result, path) {
+                fields.traces.note_value(path, value);
+            }
+        }
         fields.changes.sort();
         fields.changes.dedup();
         fields.kept.sort();
-        let Fields { mut body, whole, changes, taken, kept, conflicts, gone, repeats, .. } = fields;
+        let Fields { mut body, whole, changes, taken, kept, conflicts, gone, repeats, traces, .. } = fields;
 
         let owns_all = if body == *self.sides.desired {
             self.desired_fields.difference(&ours)
@@ -385,6 +411,7 @@ impl<'a> Decision<'a> {
             body,
             managed_fields: handed.or(adopted),
             repeats: repeats && outcome == Outcome::Updated,
+            traces,
             ..blank(self.key, wave, precondition)
         })
     }
@@ -474,6 +501,11 @@ impl<'a> Decision<'a> {
         may_be_replaced(self.key) && (!runs_pods(self.key) || immutable.iter().all(consented))
     }
 
+    /// What is known of runs that did not end.
+    fn traces(&self, tell: impl FnOnce(&Traces) -> bool) -> bool {
+        self.sides.traces.is_some_and(tell)
+    }
+
     /// What was last applied at a path, in the form in which a server keeps it.
     fn last_kept(&self, path: &Path) -> Option<Value> {
         let base = self.base.as_ref()?;
@@ -485,6 +517,8 @@ impl<'a> Decision<'a> {
     fn may_move(&self, path: &Path, base: Option<&Value>, found: Option<&Value>, ours: &FieldSet) -> bool {
         let others = || self.owners.iter().any(|o| !is_ours(o) && o.fields.touches(path));
         match (base, found) {
+            // A run that did not end has left it so.
+            _ if self.traces(|traces| traces.made(path, found)) => true,
             // It is as it was last applied.
             (Some(base), Some(found)) if settled(found, base, None) => true,
             (Some(_), Some(found))

@@ -15,6 +15,7 @@ use crate::on_offer::OnOffer;
 use crate::people::PlannedNotebook;
 use crate::pin::Adjusted;
 use crate::step::{Outcome, Step};
+use crate::trace::Traces;
 
 /// Why no plan can be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +60,8 @@ pub struct Previous {
     pub objects: BTreeMap<ObjectKey, Value>,
     /// What is ours. Empty if the platform was installed by other means.
     pub inventory: Inventory,
+    /// What runs have made of fields since, if they did not end.
+    pub traces: BTreeMap<ObjectKey, Traces>,
 }
 
 /// One object that the release wants.
@@ -197,6 +200,7 @@ pub fn steps(
         let sides = Sides {
             desired: &wanted.value,
             base: previous.objects.get(&wanted.key),
+            traces: previous.traces.get(&wanted.key),
             live: live.get(&wanted.key),
             ours: previous.inventory.contains_key(&wanted.key),
             created: previous.inventory.get(&wanted.key) == Some(&Origin::Created),

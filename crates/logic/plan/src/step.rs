@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::object::blank;
 use crate::pin::Adjusted;
+use crate::trace::Traces;
 
 /// How an object ends; every object of a run ends in exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -135,6 +136,9 @@ pub struct Step {
     /// own, and writing them again would change nothing: only the server can tell, by a dry run.
     #[serde(skip)]
     pub repeats: bool,
+    /// What the step makes of fields that were there before it. Without values of Secrets.
+    #[serde(skip)]
+    pub traces: Traces,
 }
 
 impl Step {

@@ -39,7 +39,7 @@ impl Controllers {
             vantage: "a pod in the cluster".to_owned(),
             lines: Box::new(move |line: &Line| match &line.told {
                 Told::Driver { what: Driven::Wrote { write } } => {
-                    recorder.write(&write.to_string());
+                    recorder.write(write);
                 }
                 Told::Driver { what: Driven::Failed { write, why, .. } } => {
                     recorder.say(&Actor::Scantling, format!("controllers: {write} failed: {why}"));

@@ -26,7 +26,7 @@ const SHOWN_SKIPPED: usize = 10;
 /// differs from it.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code 1 if a promise is broken: another image runs than is meant, would start, or cannot be pulled."
+    after_help = "Exit code 1 if a promise is broken: another image runs than is meant, would start, or cannot be pulled; 3 if there is nothing to judge."
 )]
 pub(crate) struct Arguments {
     /// A dump of the cluster, as files and folders: `kubectl get -A -o json` or `-o yaml`, `kubectl cluster-info dump`, a must-gather.
@@ -61,6 +61,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     let snapshot = read(&arguments.snapshot, &scantling_snapshot::Limits::default(), &mut |_| {})
         .map_err(|error| Failure::usage(error.to_string()))?;
+    if let Some(nowhere) = arguments.namespace.iter().find(|name| !has_namespace(&snapshot, name)) {
+        return Err(Failure::failed(format!("the snapshot shows nothing in namespace {nowhere}"))
+            .with_hint("nothing can be said of it; name another, or leave -n out"));
+    }
     let knowledge = knowledge(arguments)?;
     let options = Options { namespaces: arguments.namespace.clone(), listed_images: arguments.listed_images };
     let mut found = audit(&snapshot.observed, &knowledge, &options);
@@ -82,7 +86,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         Format::Json => json::audit(&found, &place)? + "\n",
         Format::Terminal => report::audit(&found, &place, arguments.wide, terminal::screen()),
     })?;
+    if found.broken() == 0 && found.looked.pods == 0 {
+        // Whoever asks a script whether all is well must not be told so by an empty file.
+        return Err(Failure::failed("nothing can be said: the snapshot shows no pods")
+            .with_hint("`kubectl get nodes,pods -A -o json` writes what is needed at the least"));
+    }
     Ok(Outcome::of(found.broken()))
+}
+
+fn has_namespace(snapshot: &Snapshot, namespace: &str) -> bool {
+    let of_pods = || snapshot.observed.pod_records().flatten().any(|pod| &*pod.namespace == namespace);
+    snapshot.observed.iter().any(|(key, _)| key.namespace.as_deref() == Some(namespace)) || of_pods()
 }
 
 /// What the snapshot does not show.

@@ -207,6 +207,16 @@ fn a_cluster_that_is_not_there_is_told_at_once_and_without_credentials() {
         let complaint = status(&broken, &[]).complaint(2);
         assert!(complaint.contains("kubeconfig") && !complaint.contains("sesame"), "{complaint}");
     }
+    let plugin =
+        "exec: {apiVersion: client.authentication.k8s.io/v1, command: /nosuch/aws, interactiveMode: Never}";
+    for (credentials, blamed) in [
+        (plugin, "the credential plugin /nosuch/aws"),
+        ("tokenFile: /nosuch/token", "the token file /nosuch/token"),
+    ] {
+        let text = kubeconfig("https://127.0.0.1:1").replace("token: sesame", credentials);
+        let complaint = status(&text, &[]).complaint(2);
+        assert!(complaint.contains(blamed), "{complaint}");
+    }
     let complaint = Ran::of(scantling(&["status"]).env("HOME", home.path())).complaint(2);
     assert!(complaint.contains("no kubeconfig") && complaint.contains("--kubeconfig"), "{complaint}");
 }

@@ -2,6 +2,7 @@
 //! sandbox.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod audit;
 mod check;
 mod cluster;
 mod command;

@@ -23,6 +23,11 @@ pub(crate) const GOLDEN: &[Golden] = &[
     mistake("error-unknown-flag", &["rehearse", STALE, "--as-shiped"]),
     mistake("error-unknown-command", &["rehears", STALE]),
     mistake("error-unknown-output", &["check", STALE, "--output", "yaml"]),
+    mistake("error-no-registry", &["rbac", "releases/2026.1"]),
+    mistake(
+        "error-unknown-component",
+        &["rbac", "releases/2026.1", "--registry", "r.io", "--with", "nosuch"],
+    ),
     mistake("error-nothing-shipped", &["rehearse", "examples/platform-upgrade", "--as-shipped"]),
     mistake("error-unknown-variant", &["rehearse", UNPUBLISHED, "--as-shipped", "--variant", "reboot"]),
     mistake("error-variant-alone", &["rehearse", UNPUBLISHED, "--variant", "c-promote-the-image"]),

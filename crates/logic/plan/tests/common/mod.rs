@@ -56,6 +56,7 @@ pub(crate) fn step(case: &Case<'_>) -> Step {
     let sides = Sides {
         desired: case.desired,
         base: case.base,
+        traces: None,
         live: case.live,
         ours: case.ours,
         created: case.ours,

@@ -134,8 +134,8 @@ struct Told {
 impl Told {
     fn told(&mut self, frame: &Bytes) -> Bytes {
         let lies = self.lies.lock().unwrap();
-        let lines = frame.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-        let events: VecDeque<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+        let frames = frame.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let events: VecDeque<Value> = frames.map(|line| serde_json::from_slice(line).unwrap()).collect();
         let mut told = Vec::new();
         for event in events {
             let is = |(kind, of): &(&str, &str)| event["type"] == *kind && event["object"]["kind"] == *of;
