@@ -154,14 +154,15 @@ fn end(out: &mut Page, status: &Status) {
         (None, _, Some(_)) if needs_somebody(status) => (
             BAD,
             "trouble:",
-            match status.edited.is_empty() {
-                true => format!(
+            if status.edited.is_empty() {
+                format!(
                     "mend what is named above, or run the upgrade again, which brings back what is missing{back}"
-                ),
+                )
+            } else {
                 // What others have changed stops an upgrade.
-                false => format!(
-                    "undo what was edited, or let the release say whose it is (ownership); `scantling plan` tells what an upgrade would do{back}"
-                ),
+                format!(
+                    "undo what was edited, or let the release's `ownership` say whose it is, and run the upgrade again; `scantling plan RELEASE` tells what that does{back}"
+                )
             },
         ),
         (None, _, Some(_)) if let Some(why) = &status.uncompared => (

@@ -248,6 +248,7 @@ fn past() -> PastRun {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table
 fn a_cluster_tells_what_somebody_has_to_do() {
     let open = OpenRun {
         paused: false,
@@ -287,11 +288,7 @@ fn a_cluster_tells_what_somebody_has_to_do() {
             true,
             "  9 objects: 0 missing, 0 not working, 1 edited\n    ✗ edited: Deployment shop/web .rules (kubectl-edit)\n",
         ),
-        (
-            Status { edited: edited(".rules", None), ..whole.clone() },
-            true,
-            "trouble: undo what was edited",
-        ),
+        (Status { edited: edited(".rules", None), ..whole.clone() }, true, "trouble: undo what was edited"),
         (
             Status { left: edited(".data.size", Some(Rule::Keep)), ..whole.clone() },
             false,

@@ -122,7 +122,7 @@ fn with_values(
         return object;
     }
     let declared = release.objects.iter().find(|object| object.key == *key);
-    let mut declared = declared.map(|object| object.value.clone()).unwrap_or(Value::Object(Map::new()));
+    let mut declared = declared.map_or(Value::Object(Map::new()), |object| object.value.clone());
     encode_string_data(&mut declared);
     if let Some(values) = values {
         values.fill(&mut declared, key, live);
