@@ -50,9 +50,9 @@ async fn told(sandbox: &Sandbox) -> Status {
     status(&sandbox.environment(1)).await.unwrap()
 }
 
-fn edit(sandbox: &Sandbox, path: &str, patch: &Value) {
+fn edit(sandbox: &Sandbox, path: &str, change: &Value) {
     let path = format!("{path}?fieldManager=kubectl-edit");
-    let (code, answer) = sandbox.act(Method::PATCH, &path, "application/merge-patch+json", patch);
+    let (code, answer) = sandbox.act(Method::PATCH, &path, "application/merge-patch+json", change);
     assert_eq!(code, 200, "{answer}");
 }
 
@@ -109,7 +109,7 @@ async fn a_platform_that_nobody_has_touched_is_as_the_release_wants_it() {
     let sandbox = sandbox();
     brought(&sandbox, &one()).await;
     brought(&sandbox, &two()).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let found = told(&sandbox).await;
     assert_eq!((found.uncompared, lines(&found.edited), lines(&found.left)), (None, vec![], vec![]));
     well(common::platform::gone_back(&sandbox, None).await.unwrap());
@@ -161,8 +161,8 @@ async fn without_a_state_nothing_is_taken_away_and_an_upgrade_heals() {
         assert!(matches!(&refused, RunError::Refused { why, .. } if why.contains("the state is gone")));
         assert!(sandbox.take_all_writes().is_empty());
 
-        let healed = brought(&sandbox, &one()).await;
-        assert!(healed.outcomes.iter().all(|o| o.outcome == Outcome::Unchanged), "{:#?}", healed.outcomes);
+        let after = brought(&sandbox, &one()).await;
+        assert!(after.outcomes.iter().all(|o| o.outcome == Outcome::Unchanged), "{:#?}", after.outcomes);
         let found = told(&sandbox).await;
         assert!(found.lost.is_none() && found.edited.is_empty() && found.missing.is_empty());
         let report = well(taken_away(&sandbox).await.unwrap());
