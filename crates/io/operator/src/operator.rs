@@ -187,19 +187,20 @@ impl Operator {
         let (read, contents) = watch::channel(None);
         let (uses, last_uses) = watch::channel(LastUses::new());
         let (informs, known) = watch::channel(None);
-        let works = async {
-            tokio::join!(
-                self.drive(&seen, known.clone(), &end),
-                self.perform_runs(known.clone(), cluster.clone(), end.clone())
-            )
-        };
+        // Each of these is large: together on one stack they are too much for a thread's.
+        let drives = Box::pin(self.drive(&seen, known.clone(), &end));
+        let performs = Box::pin(self.perform_runs(known.clone(), cluster.clone(), end.clone()));
+        let keeps = Box::pin(self.keep_books(&booked));
+        let reads = Box::pin(self.read_contents(&read, books.clone(), cluster.clone()));
+        let asks = Box::pin(self.watch_activity(&uses, cluster.clone()));
+        let tells = Box::pin(self.inform(&informs, books.clone(), contents, last_uses));
         tokio::select! {
             biased;
-            _ = works => {}
-            () = self.keep_books(&booked) => {}
-            () = self.read_contents(&read, books.clone(), cluster.clone()) => {}
-            () = self.watch_activity(&uses, cluster.clone()) => {}
-            () = self.inform(&informs, books.clone(), contents, last_uses) => {}
+            _ = async { tokio::join!(drives, performs) } => {}
+            () = keeps => {}
+            () = reads => {}
+            () = asks => {}
+            () = tells => {}
         }
     }
 

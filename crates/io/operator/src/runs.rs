@@ -175,12 +175,12 @@ impl Operator {
             ..Options::default()
         };
         let ran = if back {
-            scantling_run::rollback(&env, Some(version), &options, &mut sink).await
+            Box::pin(scantling_run::rollback(&env, Some(version), &options, &mut sink)).await
         } else {
             let bundle = Bundle::load(&env, version).await.map_err(|error| refused(error.to_string()))?;
             let release = bundle.release().map_err(|error| refused(error.to_string()))?;
             let options = Options { lock: bundle.lock.clone(), bundle: Some(bundle), ..options };
-            scantling_run::upgrade(&env, &release, &options, &mut sink).await
+            Box::pin(scantling_run::upgrade(&env, &release, &options, &mut sink)).await
         };
         ran.map_err(|error| match error {
             RunError::Refused { why, .. } => NotBrought::Refused(why),

@@ -6,6 +6,7 @@ mod cell;
 use std::time::Duration;
 
 use cell::{Cell, files, one, play, two};
+use scantling_api::ObjectKey;
 use scantling_rehearse::{Gate, Kill};
 use scantling_run::RunError;
 use serde_json::json;
@@ -14,6 +15,19 @@ use tokio::time::{Instant, sleep};
 
 /// How long a run of the small release may take, with both leases to be waited for.
 const LIMIT: Duration = Duration::from_mins(10);
+
+/// The write of an upgrade after which the cluster knows which release is wanted: lease, journal and stored release come before it.
+fn early() -> u64 {
+    let knows = |n: u64| {
+        play(|cell| async move {
+            installed(&cell).await;
+            assert!(cell.upgrade("killed", &two(), Some(Kill::After(n))).await.is_none());
+            let platform = cell.object(&ObjectKey::cluster("scantling.dev", "Platform", "platform")).unwrap();
+            platform["spec"]["release"]["version"] == "2.0.0"
+        })
+    };
+    (4..40).find(|n| knows(*n)).unwrap()
+}
 
 async fn installed(cell: &Cell) {
     let report = cell.upgrade("first", &one(), None).await.unwrap().unwrap();
@@ -30,11 +44,11 @@ fn writes_of_an_upgrade() -> u64 {
 }
 
 fn points(writes: u64) -> Vec<Kill> {
-    let early = [Kill::After(6)];
+    let early = early();
     let spread = [1, 2, 3]
-        .map(|part| writes * part / 4)
+        .map(|part| early + (writes - early) * part / 4)
         .map(|at| if at % 2 == 0 { Kill::After(at) } else { Kill::Before(at) });
-    early.into_iter().chain(spread).collect()
+    [Kill::After(early)].into_iter().chain(spread).collect()
 }
 
 #[test]
@@ -89,11 +103,12 @@ fn a_command_line_that_is_killed_before_it_told_anybody_has_changed_nothing() {
 
 #[test]
 fn a_killed_operator_is_followed_by_the_next_one_and_by_the_command_line() {
+    let early = early();
     for (kill, by_hand) in [(6, false), (9, true), (12, false), (16, true)] {
         play(|cell| async move {
             installed(&cell).await;
             // The files of the second release come into the cluster by a command line that is killed soon after.
-            assert!(cell.upgrade("early", &two(), Some(Kill::After(8))).await.is_none());
+            assert!(cell.upgrade("early", &two(), Some(Kill::After(early))).await.is_none());
             let (_goes_on, stop) = watch::channel(false);
             let (dies, lives) = (Gate::killing(Kill::Before(kill)), Gate::default());
             let started = Instant::now();
@@ -117,9 +132,10 @@ fn a_killed_operator_is_followed_by_the_next_one_and_by_the_command_line() {
 
 #[test]
 fn one_that_is_told_to_stop_hands_over_at_once() {
+    let early = early();
     play(|cell| async move {
         installed(&cell).await;
-        assert!(cell.upgrade("early", &two(), Some(Kill::After(8))).await.is_none());
+        assert!(cell.upgrade("early", &two(), Some(Kill::After(early))).await.is_none());
         let (tell, stop) = watch::channel(false);
         let (_goes_on, never) = watch::channel(false);
         let (old, new) = (Gate::default(), Gate::default());
@@ -157,9 +173,10 @@ fn one_that_is_told_to_stop_hands_over_at_once() {
 
 #[test]
 fn two_that_both_think_that_they_lead_do_no_harm() {
+    let early = early();
     play(|cell| async move {
         installed(&cell).await;
-        assert!(cell.upgrade("early", &two(), Some(Kill::After(8))).await.is_none());
+        assert!(cell.upgrade("early", &two(), Some(Kill::After(early))).await.is_none());
         let (_goes_on, end) = watch::channel(false);
         let (a, b) = (cell.operator("a", &Gate::default()), cell.operator("b", &Gate::default()));
         let story = async {

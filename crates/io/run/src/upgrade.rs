@@ -345,6 +345,10 @@ impl Session<'_> {
     /// definitions as they are.
     fn refuse_over_open(&mut self) -> Result<(), Stop> {
         let Some(open) = self.open_run().map_err(Stop::Refuse)? else { return Ok(()) };
+        // It has told at most what it wants, and nothing of the platform is of it.
+        if open.reached == Stage::Plan.to_string() {
+            return Ok(());
+        }
         let (is, own) = (&open.version, &self.report.version);
         let why = match open.action {
             Action::Upgrade if is != own => format!(
