@@ -171,6 +171,15 @@ impl Session<'_> {
         Ok(())
     }
 
+    /// Notes what bringing objects would make of their fields, so that one writing of the journal speaks of them all.
+    pub(crate) fn announce(&mut self, wanted: &[Desired]) -> Result<(), Stop> {
+        for wanted in wanted {
+            let step = self.decide_one(wanted, self.live.get(&wanted.key))?;
+            self.journal.note(&step);
+        }
+        Ok(())
+    }
+
     /// Brings one object to the cluster.
     pub(crate) async fn apply(&mut self, wanted: &Desired) -> Result<(), Stop> {
         let step = self.decide_one(wanted, self.live.get(&wanted.key))?;

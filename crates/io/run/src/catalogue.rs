@@ -135,6 +135,7 @@ impl Session<'_> {
         }
         self.prepull(&namespace, &needs).await?;
         self.stage = Stage::Catalogue;
+        self.announce(&objects)?;
         for desired in objects {
             let image = object::text(&desired.value, "/spec/image").to_owned();
             let name = desired.key.name.clone();

@@ -13,6 +13,7 @@
 //! # Caveats
 //! Manifests are applied as they are written: kustomizations and charts are built by their own tools before.
 
+mod acceptable;
 mod annotate;
 mod build;
 mod change;

@@ -7,6 +7,7 @@ use scantling_api::ObjectKey;
 use scantling_finding::{Finding, Place, codes};
 use scantling_yaml::{Document, Node};
 
+use crate::acceptable;
 use crate::faults::{faults, normal};
 use crate::format::{API_VERSION, KIND, ManifestEntry, Operator, RELEASE_FILE, ReleaseFile};
 use crate::object::{self, Item, ObjectReader, ReleaseObject, Scopes};
@@ -407,6 +408,7 @@ fn read_objects(
         if plan.strict {
             let left = leftover::find(source, item, &object, substitutions, &plan.file.generated);
             release.findings.extend(left);
+            release.findings.extend(acceptable::faults(&object));
         }
         objects.push(object);
     }

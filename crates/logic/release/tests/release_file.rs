@@ -234,3 +234,34 @@ fn a_claim_that_is_no_list_is_a_finding() {
         );
     }
 }
+
+#[test]
+fn an_object_that_no_cluster_takes_is_found_before_one_is_asked() {
+    let large = format!("{OBJECT}data: {{a: {}, b: {}}}\n", "x".repeat(700_000), "y".repeat(700_000));
+    let thing = |size: usize| {
+        let text = "x".repeat(size);
+        format!(
+            "apiVersion: example.com/v1\nkind: Thing\nmetadata: {{name: t, namespace: ns}}\nspec: {{text: {text}}}\n"
+        )
+    };
+    for (file, expected) in [
+        (OBJECT.replace("name: c", "name: X_Y"), "2:7 \"X_Y\" is no name of a ConfigMap"),
+        (OBJECT.replace("name: c", "name: ../../evil"), "2:7 \"../../evil\" is no name of a ConfigMap"),
+        (OBJECT.replace("name: c", "name: \"a\\u202eb\""), "2:7 \"a\\u{202e}b\" is no name of a ConfigMap"),
+        (OBJECT.replace("namespace: ns", "namespace: Ns"), "2:7 \"Ns\" is no name of a namespace"),
+        (large, "2:7 the values have 1400000 bytes"),
+        (thing(1_600_000), "2:7 the object has 1600"),
+        (thing(1_500_000), ""),
+        (OBJECT.to_owned(), ""),
+    ] {
+        let head = format!("{HEAD}manifests: [m]\n");
+        let tree = inline(&[("release.yaml", &head), ("m/c.yaml", &file)]);
+        let release = Release::read(&tree, &Settings::default()).unwrap();
+        let found: Vec<String> =
+            lines(&release.findings).into_iter().filter(|line| line.starts_with("SCN0714")).collect();
+        match found.as_slice() {
+            [line] => assert!(!expected.is_empty() && line.contains(expected), "{line}"),
+            lines => assert!(expected.is_empty() && lines.is_empty(), "{expected}: {lines:?}"),
+        }
+    }
+}

@@ -63,4 +63,9 @@ table! {
         "the release says under `requires:` which versions may bring it, and this program is none of them",
         "use a version of Scantling that the release names",
         upgrade Refused;
+    NOT_ACCEPTED = "SCN0714", Error,
+        "object that no cluster takes",
+        "the API server would refuse the object as it is declared, and an upgrade would stop in its middle",
+        "correct the name, or split what is too large",
+        upgrade Refused;
 }
