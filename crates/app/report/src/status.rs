@@ -1,6 +1,6 @@
 //! What a cluster has of the platform, and what has been done to it.
 
-use scantling_plan::Counts;
+use scantling_plan::{Counts, ForeignField};
 use scantling_run::{Action, Ended, Installed, OpenRun, PastRun, Status};
 
 use crate::page::{Page, shortened};
@@ -15,8 +15,13 @@ pub fn needs_somebody(status: &Status) -> bool {
         // What is missing or does not work yet is what the run is about.
         (Some(_), Some(_)) => false,
         (Some(_), None) => true,
-        (None, _) => !status.missing.is_empty() || !status.unhealthy.is_empty(),
+        (None, _) => trouble(status) > 0 || status.lost.is_some(),
     }
+}
+
+/// How many objects are not as the release wants them.
+fn trouble(status: &Status) -> usize {
+    status.missing.len() + status.unhealthy.len() + status.edited.len()
 }
 
 /// The report of `scantling status`.
@@ -25,17 +30,20 @@ pub fn status(status: &Status, place: &str, screen: Screen) -> String {
     match &status.installed {
         Some(installed) => {
             out.led(STRONG, &format!("{} {}", installed.release, installed.version), &format!(" on {place}"));
-            let trouble = status.missing.len() + status.unhealthy.len();
             let objects = count(installed.objects, "object");
             out.put(
                 2,
                 2,
-                &match trouble {
+                &match trouble(status) {
                     0 => format!("{objects}: all there and working"),
                     _ => format!(
-                        "{objects}: {} missing, {} not working",
+                        "{objects}: {} missing, {} not working{}",
                         status.missing.len(),
-                        status.unhealthy.len()
+                        status.unhealthy.len(),
+                        match status.edited.len() {
+                            0 => String::new(),
+                            edited => format!(", {edited} edited"),
+                        }
                     ),
                 },
             );
@@ -44,12 +52,31 @@ pub fn status(status: &Status, place: &str, screen: Screen) -> String {
     }
     let missing = status.missing.iter().map(|key| format!("{key}: is not there"));
     let unhealthy = status.unhealthy.iter().map(|it| format!("{}: {}", it.key, it.why));
-    let trouble: Vec<String> = missing.chain(unhealthy).collect();
+    let edited = status.edited.iter().flat_map(|it| {
+        it.fields.iter().map(|field| format!("edited: {} {}", it.key, field_and_owners(field)))
+    });
+    let trouble: Vec<String> = missing.chain(unhealthy).chain(edited).collect();
     for line in trouble.iter().take(NAMED) {
         out.marked(4, &format!("{} ", paint(BAD, "✗")), 2, &shortened(line));
     }
     if trouble.len() > NAMED {
         out.put(4, 2, &format!("and {} more (--output json has all)", trouble.len() - NAMED));
+    }
+    let left = status.left.iter().flat_map(|it| {
+        it.fields.iter().map(|field| {
+            let why = match field.rule {
+                Some(_) => "changed, and kept by the release's rules",
+                None => "kept, since the release says nothing of it",
+            };
+            format!("{} {}: {why}", it.key, field_and_owners(field))
+        })
+    });
+    let left: Vec<String> = left.collect();
+    for line in left.iter().take(NAMED) {
+        out.marked(4, &format!("{} ", paint(NOTED, "·")), 2, &shortened(line));
+    }
+    if left.len() > NAMED {
+        out.put(4, 2, &format!("and {} more kept (--output json has all)", left.len() - NAMED));
     }
     open_run(&mut out, status);
     if let Some(last) = &status.last {
@@ -58,6 +85,12 @@ pub fn status(status: &Status, place: &str, screen: Screen) -> String {
     }
     end(&mut out, status);
     out.text
+}
+
+/// `.rules (kubectl-edit)`: a field and those who own it.
+fn field_and_owners(field: &ForeignField) -> String {
+    let owners = if field.owners.is_empty() { "nobody's".to_owned() } else { field.owners.join(", ") };
+    format!("{} ({owners})", field.field)
 }
 
 fn open_run(out: &mut Page, status: &Status) {
@@ -110,15 +143,37 @@ fn end(out: &mut Page, status: &Status) {
             (NOTED, "going on:", "a run is under way; ask again to see how far it is".to_owned())
         }
         (Some(open), None, installed) => (BAD, "stopped:", after_stop(open, installed.as_ref())),
+        (None, _, None) if let Some(what) = &status.lost => (
+            BAD,
+            "damaged:",
+            format!(
+                "the state of what is installed is gone ({what}); `scantling upgrade RELEASE` with the installed release makes it anew"
+            ),
+        ),
         (None, _, None) => (NOTED, "nothing:", "`scantling upgrade RELEASE` installs a release".to_owned()),
         (None, _, Some(_)) if needs_somebody(status) => (
             BAD,
             "trouble:",
-            format!(
-                "mend what is named above, or run the upgrade again, which brings back what is missing{back}"
-            ),
+            if status.edited.is_empty() {
+                format!(
+                    "mend what is named above, or run the upgrade again, which brings back what is missing{back}"
+                )
+            } else {
+                // What others have changed stops an upgrade.
+                format!(
+                    "undo what was edited, or let the release's `ownership` say whose it is, and run the upgrade again; `scantling plan RELEASE` tells what that does{back}"
+                )
+            },
         ),
-        (None, _, Some(_)) => (GOOD, "fine:", format!("the cluster is as the release wants it{back}")),
+        (None, _, Some(_)) if let Some(why) = &status.uncompared => (
+            NOTED,
+            "fine so far:",
+            format!("all is there and works; what was edited was not looked for, since {why}{back}"),
+        ),
+        (None, _, Some(_)) => {
+            let but = if status.left.is_empty() { "" } else { ", but for what it leaves to others" };
+            (GOOD, "fine:", format!("the cluster is as the release wants it{but}{back}"))
+        }
     };
     out.marked(0, &format!("{} ", paint(style, word)), word.len() + 1, &text);
 }

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use scantling_api::ObjectKey;
 use scantling_finding::{Finding, Place, codes};
-use scantling_plan::{Counts, FieldChange, Outcome, Plan};
+use scantling_plan::{Counts, FieldChange, ForeignField, Outcome, Plan};
 use scantling_reconcile::{Forecast, Roll};
-use scantling_release::Wave;
+use scantling_release::{Rule, Wave};
 use scantling_report::findings::Texts;
 use scantling_report::objects::Detail;
 use scantling_report::progress::{Progress, Weight};
@@ -16,8 +16,8 @@ use scantling_report::run::{Frame, Purpose, run};
 use scantling_report::status::{history, needs_somebody, status};
 use scantling_report::style::Screen;
 use scantling_run::{
-    Action, CutOff, Ended, Installed, MissingRight, ObjectOutcome, OpenRun, PastRun, RunError, RunEvent,
-    RunReport, Stage, Status, Unhealthy, What,
+    Action, CutOff, Edited, Ended, Installed, MissingRight, ObjectOutcome, OpenRun, PastRun, RunError,
+    RunEvent, RunReport, Stage, Status, Unhealthy, What,
 };
 
 fn plain(text: &str) -> String {
@@ -248,6 +248,7 @@ fn past() -> PastRun {
 }
 
 #[test]
+#[allow(clippy::too_many_lines)] // a table
 fn a_cluster_tells_what_somebody_has_to_do() {
     let open = OpenRun {
         paused: false,
@@ -266,6 +267,14 @@ fn a_cluster_tells_what_somebody_has_to_do() {
         kept: vec!["0".to_owned(), "1".to_owned()],
         missing: Vec::new(),
         unhealthy: Vec::new(),
+        edited: Vec::new(),
+        left: Vec::new(),
+        uncompared: None,
+        lost: None,
+    };
+    let edited = |field: &str, rule| {
+        let owners = vec!["kubectl-edit".to_owned()];
+        vec![Edited { key: key("web"), fields: vec![ForeignField { field: field.to_owned(), owners, rule }] }]
     };
     let unhealthy = vec![Unhealthy { key: key("web"), why: "0 of 1 pods are available".to_owned() }];
     let cases = [
@@ -273,6 +282,32 @@ fn a_cluster_tells_what_somebody_has_to_do() {
             whole.clone(),
             false,
             "fine: the cluster is as the release wants it; `scantling rollback 0` brings 0 back",
+        ),
+        (
+            Status { edited: edited(".rules", None), ..whole.clone() },
+            true,
+            "  9 objects: 0 missing, 0 not working, 1 edited\n    ✗ edited: Deployment shop/web .rules (kubectl-edit)\n",
+        ),
+        (Status { edited: edited(".rules", None), ..whole.clone() }, true, "trouble: undo what was edited"),
+        (
+            Status { left: edited(".data.size", Some(Rule::Keep)), ..whole.clone() },
+            false,
+            "    · Deployment shop/web .data.size (kubectl-edit): changed, and kept by the release's rules\n",
+        ),
+        (
+            Status { left: edited(".data.size", None), ..whole.clone() },
+            false,
+            "fine: the cluster is as the release wants it, but for what it leaves to others; `scantling rollback",
+        ),
+        (
+            Status { uncompared: Some("nobody may read it".to_owned()), ..whole.clone() },
+            false,
+            "fine so far: all is there and works; what was edited was not looked for",
+        ),
+        (
+            Status { installed: None, lost: Some("release 1 is stored".to_owned()), ..whole.clone() },
+            true,
+            "damaged: the state of what is installed is gone (release 1 is stored)",
         ),
         (
             Status { unhealthy, missing: vec![key("db")], ..whole.clone() },
@@ -292,7 +327,7 @@ fn a_cluster_tells_what_somebody_has_to_do() {
         (
             Status { open: Some(OpenRun { paused: true, ..open.clone() }), ..whole.clone() },
             true,
-            "by cli/host/1/a, where a person",
+            "by cli/host/1/a, where a",
         ),
         (
             Status {

@@ -206,6 +206,7 @@ fn last(run: &PastRun) -> LastRun {
                 Outcome::Stopped { stage: String::new(), why: run.why.clone().unwrap_or_default() }
             }
         },
+        ended: run.ended.clone(),
         promises: run.promises.clone(),
     }
 }

@@ -134,6 +134,7 @@ impl Operator {
                 version,
                 from: back,
                 outcome: Outcome::Refused { why },
+                ended: String::new(),
                 promises: BTreeMap::new(),
             }),
             _ => None,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::StreamExt as _;
 use scantling_api::{GroupVersionKind, ObjectKey, object};
 use scantling_cluster::{ClusterError, Resource};
-use scantling_plan::{NodeFacts, Origin, Previous, encode_string_data, is_applied};
+use scantling_plan::{NodeFacts, Origin, Previous, encode_string_data, is_applied, is_made_by_us};
 use serde_json::Value;
 
 use crate::apply::AT_ONCE;
@@ -93,6 +93,10 @@ impl Session<'_> {
             });
             self.previous = Previous { version: None, objects: objects.collect(), ..Previous::default() };
         }
+        if self.state.is_none() {
+            let last = self.last_journal().map_err(Stop::Refuse)?;
+            self.journal.creates.extend(last.into_iter().flat_map(|journal| journal.creates));
+        }
         if let Some(open) = self.open_run().map_err(Stop::Refuse)? {
             self.left_open = true;
             self.journal.creates.extend(open.creates.iter().cloned());
@@ -112,9 +116,13 @@ impl Session<'_> {
 
     /// The journal of a run that has not ended.
     pub(crate) fn open_run(&self) -> Result<Option<Journal>, String> {
+        Ok(self.last_journal()?.filter(|journal| journal.open))
+    }
+
+    /// The journal of the last run that wrote something.
+    fn last_journal(&self) -> Result<Option<Journal>, String> {
         let map = self.system_maps.iter().find(|m| object::name(m) == JOURNAL_NAME);
-        let journal = map.map(Journal::read).transpose().map_err(|e| e.to_string())?;
-        Ok(journal.filter(|j| j.open))
+        map.map(Journal::read).transpose().map_err(|e| e.to_string())
     }
 
     /// What an unfinished run created is ours, whichever release it was for. The journal says what that run set out to
@@ -131,6 +139,14 @@ impl Session<'_> {
             self.previous.inventory.entry(key.clone()).or_insert(Origin::Created);
         }
         self.journal.creates = ours;
+        // Without a state only the objects themselves can tell. A run that is open has it in its journal.
+        if self.state.is_none() && !self.left_open {
+            let made = self.live.iter().filter(|(_, object)| is_made_by_us(object));
+            let made: Vec<ObjectKey> = made.map(|(key, _)| key.clone()).collect();
+            for key in made {
+                self.previous.inventory.entry(key).or_insert(Origin::Created);
+            }
+        }
     }
 
     /// One list for each kind and namespace in which something is looked for.

@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use scantling_api::{ObjectKey, object};
-use scantling_cluster::{ClusterError, Served};
+use scantling_api::{GroupVersionKind, ObjectKey, object};
+use scantling_cluster::{ClusterError, Resource, Served};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::bundle::kept;
 use crate::claim::{LEASE_DURATION, LEASE_NAME};
+use crate::edited::{Compared, Edited, compare};
 use crate::environment::Environment;
 use crate::health::{Health, health, judged};
 use crate::history::{self, PastRun};
 use crate::journal::{Action, JOURNAL_NAME, Journal};
+use crate::lost::{in_words, traces};
 use crate::report::RunError;
 use crate::state::{SYSTEM_NAMESPACE, State};
 use crate::why::why_not_ready;
@@ -43,6 +45,19 @@ pub struct Status {
     pub missing: Vec<ObjectKey>,
     /// Objects of the release that do not work.
     pub unhealthy: Vec<Unhealthy>,
+    /// Objects of the release with fields that differ from what it wants. Looked for only while no run is open: then what was
+    /// applied last is what is wanted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<Edited>,
+    /// Objects with fields that are left to whoever wrote them: by a rule of the release, or because it says nothing of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Edited>,
+    /// Why fields could not be compared with what the release wants.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uncompared: Option<String>,
+    /// What tells that the platform is there although the state of it is gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
 }
 
 /// The release that was applied last.
@@ -115,7 +130,22 @@ pub async fn status(env: &Environment) -> Result<Status, RunError> {
     };
     let keys: BTreeSet<ObjectKey> =
         state.iter().flat_map(|s| s.inventory.iter().map(|e| e.key.clone())).collect();
-    let live = objects(env, &served, &keys).await.map_err(RunError::unread)?;
+    let applied = state.iter().flat_map(|state| &state.objects);
+    let kinds: BTreeMap<ObjectKey, GroupVersionKind> =
+        applied.filter_map(|it| Some((object::key(it).ok()?, object::gvk(it).ok()?))).collect();
+    let live = objects(env, &served, &keys, &kinds).await.map_err(RunError::unread)?;
+    let compared = match &state {
+        Some(state) if journal.is_none() => compare(env, &served, state, &live).await,
+        _ => Ok(Compared::default()),
+    };
+    let (Compared { edited, left }, uncompared) = match compared {
+        Ok(compared) => (compared, None),
+        Err(why) => (Compared::default(), Some(why)),
+    };
+    let lost = match (&state, &journal) {
+        (None, None) => in_words(&traces(env, &served, &maps).await.map_err(RunError::unread)?),
+        _ => None,
+    };
     let missing = keys.iter().filter(|key| !live.contains_key(key)).cloned().collect();
     let unhealthy = live.iter().filter(|(key, _)| judged(key)).filter_map(|(key, object)| {
         let why = match health(object) {
@@ -132,6 +162,10 @@ pub async fn status(env: &Environment) -> Result<Status, RunError> {
         }
     }
     Ok(Status {
+        edited,
+        left,
+        uncompared,
+        lost,
         unhealthy,
         missing,
         installed: state.map(|s| Installed {
@@ -169,17 +203,24 @@ async fn holder_of(
     Ok(alive.map(|now| holder(&now)).filter(|holder| !holder.is_empty()))
 }
 
-/// Objects by their keys: one list for each kind and namespace.
+/// Objects by their keys, in the version in which they were applied: another one shows other fields and owners. One list for
+/// each kind and namespace.
 async fn objects(
     env: &Environment,
     served: &Served,
     keys: &BTreeSet<ObjectKey>,
+    kinds: &BTreeMap<ObjectKey, GroupVersionKind>,
 ) -> Result<BTreeMap<ObjectKey, Value>, ClusterError> {
-    let scopes: BTreeSet<(&str, &str, Option<&str>)> =
-        keys.iter().map(|k| (k.group.as_str(), k.kind.as_str(), k.namespace.as_deref())).collect();
+    let mut scopes: BTreeMap<(String, Option<&str>), &Resource> = BTreeMap::new();
+    for key in keys {
+        let exact = kinds.get(key).and_then(|gvk| served.by_gvk(gvk));
+        if let Some(resource) = exact.or_else(|| served.by_kind(&key.group, &key.kind)) {
+            let scope = (format!("{:#}", resource.gvk), key.namespace.as_deref());
+            scopes.entry(scope).or_insert(resource);
+        }
+    }
     let mut found = BTreeMap::new();
-    for (group, kind, namespace) in scopes {
-        let Some(resource) = served.by_kind(group, kind) else { continue };
+    for ((_, namespace), resource) in scopes {
         for object in env.cluster.list(resource, namespace, None).await? {
             if let Ok(key) = object::key(&object)
                 && keys.contains(&key)

@@ -17,6 +17,7 @@ use crate::environment::Environment;
 use crate::event::{RunEvent, Stage, What};
 use crate::history::HISTORY_NAME;
 use crate::journal::{Action, JOURNAL_NAME};
+use crate::lost::{in_words, traces};
 use crate::options::Options;
 use crate::packed::is_part;
 use crate::removal::Going;
@@ -37,6 +38,7 @@ use crate::state::{STATE_NAME, SYSTEM_NAMESPACE};
 /// - Nothing is deleted by another plan than the one that was agreed to, if there is one.
 /// - Deleting names the uid and the version that were read: an object that has changed is read again, another one of the
 ///   same name stays.
+/// - Without a stored state nothing is deleted: what there is of the platform is told, and the uninstall is refused.
 /// - Killed at any point, it is continued by the next uninstall, with the same end.
 ///
 /// # Errors
@@ -76,6 +78,15 @@ impl Session<'_> {
         self.stage = Stage::Read;
         self.served = self.env.cluster.served().await?;
         self.read_installed().await?;
+        if self.state.is_none() && !self.left_open {
+            let traces = traces(self.env, &self.served, &self.system_maps).await?;
+            if let Some(what) = in_words(&traces) {
+                return Err(self.refuse(format!(
+                    "the state is gone, so that it cannot be told what Scantling has created ({what}); \
+                     `scantling upgrade RELEASE` with the installed release makes it anew"
+                )));
+            }
+        }
         self.read_objects(&[]).await?;
         self.claim_creates();
         let created = self.previous.inventory.iter().filter(|(_, origin)| **origin == Origin::Created);

@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scantling_merge::{FieldSet, Owner, Path, field_owners};
+use scantling_api::object;
+use scantling_merge::{FieldSet, Operation, Owner, Path, field_owners};
 use serde_json::{Value, json};
 
 use crate::object::MANAGER;
@@ -42,6 +43,28 @@ pub fn is_only_ours(object: &Value) -> bool {
     owners.iter().all(|owner| {
         owner.manager == MANAGER || owner.subresource.is_some() || is_controller(&owners, &owner.manager)
     })
+}
+
+/// Whether `managedFields` prove that an object came into being by an apply of ours: nobody else applies it, and our entry is
+/// as old as the object, while no other writer's is. An entry becomes younger with every change, so that what this does not
+/// prove may be ours all the same.
+pub fn is_made_by_us(object: &Value) -> bool {
+    let created = object::text(object, "/metadata/creationTimestamp");
+    let owners = field_owners(object);
+    let entries = object.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let of_birth: Vec<&Value> = entries
+        .into_iter()
+        .flatten()
+        .filter(|entry| !created.is_empty() && object::text(entry, "/time") == created)
+        .filter(|entry| object::text(entry, "/subresource").is_empty())
+        .collect();
+    let ours = |entry: &&Value| {
+        object::text(entry, "/manager") == MANAGER && object::text(entry, "/operation") == "Apply"
+    };
+    let others_apply = owners.iter().any(|o| o.operation == Operation::Apply && o.manager != MANAGER);
+    !others_apply
+        && of_birth.iter().any(ours)
+        && of_birth.iter().all(|entry| ours(entry) || is_controller(&owners, object::text(entry, "/manager")))
 }
 
 /// Where client-side apply notes the whole object as it was applied.
@@ -182,4 +205,33 @@ fn handed_over(
         }
     }
     handed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_entry_as_old_as_the_object_proves_that_we_made_it() {
+        let entry = |manager: &str, operation: &str, time: &str| {
+            json!({
+                "manager": manager, "operation": operation, "time": time, "apiVersion": "v1",
+                "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}},
+            })
+        };
+        let (birth, later) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+        let ours = |time: &str| entry(MANAGER, "Apply", time);
+        for (entries, made) in [
+            (vec![ours(birth)], true),
+            (vec![ours(birth), entry("kubectl-edit", "Update", later)], true),
+            (vec![ours(later)], false),
+            (vec![ours(birth), entry("helm", "Apply", later)], false),
+            (vec![ours(birth), entry("kubectl-create", "Update", birth)], false),
+            (vec![entry(MANAGER, "Update", birth)], false),
+            (vec![], false),
+        ] {
+            let object = json!({"metadata": {"creationTimestamp": birth, "managedFields": entries}});
+            assert_eq!(is_made_by_us(&object), made, "{object}");
+        }
+    }
 }

@@ -30,7 +30,7 @@ mod step;
 mod trace;
 mod value;
 
-pub use adopt::is_only_ours;
+pub use adopt::{is_made_by_us, is_only_ours};
 pub use generated::{
     Disagreement, GeneratedValues, Origin as ValueOrigin, encode_string_data, without_values,
 };

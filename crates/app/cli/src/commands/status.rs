@@ -12,7 +12,7 @@ use crate::{runs, terminal};
 /// Say which release the cluster has, whether all of it is there and works, and which run is going on.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Exit code 1 if something is missing, does not work, or a run has stopped in the middle."
+    after_help = "Exit code 1 if something is missing, does not work or was edited, if a run has stopped in the middle, or if the state is gone."
 )]
 pub(crate) struct Arguments {
     /// How the report is written.

@@ -89,6 +89,8 @@ pub struct LastRun {
     pub from: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
+    /// When it ended, which is when it looked at the promises (RFC 3339); empty for one that found out nothing of them.
+    pub ended: String,
     /// What it found of the promises.
     pub promises: BTreeMap<Promise, Evidence>,
 }

@@ -47,7 +47,15 @@ pub(super) fn status(
                 Promise::Truthful => running.truthful(),
                 _ => None,
             };
-            (promise.to_string(), kept(then, now.as_ref()))
+            // What only a run looks at may be otherwise by now.
+            let then = then.map(|then| Evidence {
+                text: match facts.last.as_ref().map(|last| &last.ended).filter(|ended| !ended.is_empty()) {
+                    Some(ended) => format!("as of the last run, which ended {ended}: {}", then.text),
+                    None => then.text.clone(),
+                },
+                ..then.clone()
+            });
+            (promise.to_string(), kept(then.as_ref(), now.as_ref()))
         })
         .collect();
     conditions.extend(promises.iter().map(|(name, said)| {

@@ -46,7 +46,8 @@ fn ended(kind: RunKind, version: &str, from: &str, outcome: Outcome) -> LastRun 
         Promise::Pullable,
         Evidence { holds: Some(true), text: "5 of 5 references, asked from a pod".to_owned() },
     )]);
-    LastRun { kind, version: version.to_owned(), from: Some(from.to_owned()), outcome, promises }
+    let ended = "2026-11-30T13:05:00Z".to_owned();
+    LastRun { kind, version: version.to_owned(), from: Some(from.to_owned()), outcome, ended, promises }
 }
 
 fn stopped() -> Outcome {
@@ -320,7 +321,10 @@ fn the_status_follows_a_run_and_then_rests() {
     let (status, events) = settle(&mut observed, &facts, "2026-01-01T00:03:00Z");
     let status = status.unwrap();
     assert_eq!(condition(&status, "Ready").0, "True");
-    assert_eq!(condition(&status, "Pullable").2, "5 of 5 references, asked from a pod");
+    assert_eq!(
+        condition(&status, "Pullable").2,
+        "as of the last run, which ended 2026-11-30T13:05:00Z: 5 of 5 references, asked from a pod"
+    );
     assert_eq!((status.run, events), (None, vec!["Settled".to_owned(), "NoRun".to_owned()]));
 
     let (status, events) = settle(&mut observed, &facts, "2026-02-01T00:00:00Z");
