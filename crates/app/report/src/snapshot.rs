@@ -83,7 +83,7 @@ mod tests {
             let text = taken(index, "dump", Screen::new(80));
             anstream::adapter::strip_str(&text).to_string()
         };
-        let wanted = "Not seen\n  ✗ secrets: the right to list secrets is missing\n  ✗ things.example.com: the server answered 500\n  \
+        let wanted = "\nNot seen\n  ✗ secrets: the right to list secrets is missing\n  ✗ things.example.com: the server answered 500\n  \
                       ! the server's clock is 90 seconds behind this one\n\
                       written dump: 3 objects of 1 kind, taken 2026-11-30T10:00:00Z; 2 kinds not\n  seen\n";
         assert_eq!(plain(&index), wanted);
