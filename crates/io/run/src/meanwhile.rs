@@ -64,8 +64,8 @@ pub struct Meanwhile {
 pub(crate) struct People {
     /// Generations of notebooks.
     pub(crate) notebooks: BTreeMap<ObjectKey, i64>,
-    /// Models.
-    pub(crate) models: BTreeMap<ObjectKey, Model>,
+    /// Models; none before anybody has looked.
+    pub(crate) models: Option<BTreeMap<ObjectKey, Model>>,
 }
 
 /// What of a model shows that somebody did something.
@@ -82,9 +82,10 @@ impl People {
         self.notebooks = keyed(notebooks).map(|(key, object)| (key, generation(object))).collect();
     }
 
-    /// Takes in models, with the deployments among `around`.
+    /// Takes in models, with the deployments among `around`, when they are looked at for the first time.
     pub(crate) fn saw_models(&mut self, services: &[Value], around: &[Value]) {
-        self.models = models(services, around).into_iter().map(|(key, model, _)| (key, model)).collect();
+        let seen = || models(services, around).into_iter().map(|(key, model, _)| (key, model)).collect();
+        self.models.get_or_insert_with(seen);
     }
 }
 
@@ -382,7 +383,7 @@ impl Session<'_> {
 
     async fn look_at_models(&mut self) -> Result<(), ClusterError> {
         let services = self.list("serving.kserve.io", "InferenceService", None).await?;
-        let before = std::mem::take(&mut self.people.models);
+        let before = self.people.models.take().unwrap_or_default();
         let around =
             if services.is_empty() { Vec::new() } else { self.list("apps", "Deployment", None).await? };
         for (key, model, pods) in models(&services, &around) {
@@ -470,6 +471,26 @@ impl Session<'_> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn how_models_were_is_what_was_seen_first() {
+        let service = |generation: i64| {
+            json!({"apiVersion": "serving.kserve.io/v1beta1", "kind": "InferenceService",
+                "metadata": {"name": "iris", "namespace": "anna", "generation": generation}})
+        };
+        let mut people = People::default();
+        people.saw_models(&[service(1)], &[]);
+        people.saw_models(&[service(2)], &[]);
+        let generations = |people: &People| -> Vec<i64> {
+            people.models.iter().flatten().map(|(_, model)| model.generation).collect()
+        };
+        assert_eq!(generations(&people), [1]);
+        // Where there was none, the first one is news.
+        let mut people = People::default();
+        people.saw_models(&[], &[]);
+        people.saw_models(&[service(1)], &[]);
+        assert!(generations(&people).is_empty());
+    }
 
     #[test]
     fn what_shows_of_a_model() {

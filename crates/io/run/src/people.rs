@@ -70,6 +70,7 @@ impl Session<'_> {
         }
         let services = self.list("serving.kserve.io", "InferenceService", None).await?;
         if services.is_empty() {
+            self.people.saw_models(&services, &[]);
             return Ok(None);
         }
         let mut objects = services.clone();
