@@ -121,6 +121,12 @@ async fn an_upgrade_that_was_killed_at_any_write_is_gone_back_from_and_not_upgra
         let is_newer = sandbox.object(&definition).unwrap().to_string().contains("f200");
         sandbox.take_all_writes();
         let (ended, _) = sandbox.upgrade(&release(&older()), &options(&older()), 1).await.unwrap();
+        // One that had only its plan has written nothing of the platform, and may be taken back in any way.
+        if books.open.as_ref().is_some_and(|open| open.reached == "plan") {
+            well(ended);
+            assert_eq!(comparable(&sandbox), before, "{n}");
+            continue;
+        }
         let why = ended.unwrap_err().to_string();
         assert!(
             why.contains("an upgrade to 2.0.0 is open; `scantling rollback` goes back to 1.0.0"),

@@ -377,10 +377,12 @@ fn an_upgrade_amid_people_says_what_it_did_about_each_of_them() {
     soon("the model", 180, || said_by_model(&cluster, &["2026.2", "2026.2"]));
     let predictor = get(&cluster, &["deployment", "iris-predictor", "-n", "anna"]);
     assert_eq!(predictor["spec"]["replicas"], 2);
-    // The same release again brings the node what it missed, and nothing else; then there is nothing to do.
+    // The same release again brings the node what it missed, if its pods have not pulled that since, and nothing else; then there is
+    // nothing to do.
     let again = ["upgrade", "releases/2026.2", "--yes", "--registry", registry];
     let text = done(&cluster, &again);
-    assert!(text.contains("44 unchanged") && skipped == text.contains(&format!("{node}: ")), "{text}");
+    assert!(text.contains("44 unchanged"), "{text}");
+    assert!(skipped || !text.contains(&format!("{node}: ")), "{text}");
     let text = done(&cluster, &again);
     assert!(text.contains("nothing was written"), "{text}");
 }
