@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use scantling_finding::{CODES, CodeInfo, InUpgrade};
 
 /// What the hundreds of the codes are about, in their order.
-const GROUPS: [(&str, &str); 8] = [
+const GROUPS: [(&str, &str); 9] = [
     ("SCN01", "References in manifests and sources"),
     ("SCN02", "Whether references can be pulled"),
     ("SCN03", "Whether one name means one image"),
@@ -14,6 +14,7 @@ const GROUPS: [(&str, &str); 8] = [
     ("SCN06", "Files that cannot be read"),
     ("SCN07", "The release's own file and its objects"),
     ("SCN08", "What an upgrade of a cluster meets"),
+    ("SCN09", "What an audit finds in a cluster"),
 ];
 
 /// The page.
